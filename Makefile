@@ -1,0 +1,37 @@
+# `make demo` and `make test` do everything from a fresh clone; each makes the virtual environment it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/demo-installed
+	$(BIN)/incrt baselines --figure demo/tracking.png
+
+test: lint
+	$(BIN)/python -m pytest --numprocesses 2
+
+lint: $(VENV)/test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/test-installed
+	$(BIN)/python benchmarks/bench_plant.py
+
+# Stamps: set up again when what is to be installed changes.
+$(VENV)/demo-installed: pyproject.toml constraints.txt | $(VENV)
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/test-installed: pyproject.toml constraints.txt | $(VENV)
+	$(PIP) --editable ".[dev]"
+	touch $@ $(VENV)/demo-installed
+
+$(VENV):
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) demo

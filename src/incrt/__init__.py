@@ -1,0 +1,25 @@
+"""Reinforcement-learned control with attention that grows while it learns."""
+
+from importlib.util import find_spec
+
+from incrt.bench import Bench, make_bench
+from incrt.config import BenchConfig, preset
+from incrt.evaluation import evaluate
+from incrt.references import CONTROLLERS, reference_controller
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CONTROLLERS",
+    "Bench",
+    "BenchConfig",
+    "evaluate",
+    "make_bench",
+    "preset",
+    "reference_controller",
+]
+
+if find_spec("gymnasium") is not None:  # the core runs without it
+    import gymnasium
+
+    gymnasium.register("incrt/Stribeck-v0", entry_point="incrt.env:StribeckEnv")

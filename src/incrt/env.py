@@ -1,0 +1,152 @@
+"""The bench as a Gymnasium environment, ``incrt/Stribeck-v0``: a thin coat over the functional one."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from jax import Array
+
+from incrt.bench import State, make_bench
+from incrt.config import BenchConfig
+from incrt.config import preset as named_preset
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+
+
+class _Programs(NamedTuple):
+    """The compiled functions of one configuration."""
+
+    reset: Callable[[Array], tuple[State, Array]]
+    start: Callable[[Array, float], tuple[State, Array]]
+    step: Callable[[Array, State, Floats], tuple[State, Array]]
+    """All results of a step leave JAX as one vector, since every array that crosses over costs some microseconds."""
+
+
+@lru_cache(maxsize=32)
+def _programs(config: BenchConfig) -> _Programs:
+    bench, params = make_bench(config)
+
+    def reset(key: Array) -> tuple[State, Array]:
+        observation, state = bench.reset_env(key, params)
+        return state, observation
+
+    def start(key: Array, payload: float) -> tuple[State, Array]:
+        observation, state = bench.start(key, params, jnp.asarray(payload))
+        return state, observation
+
+    def step(key: Array, state: State, action: Floats) -> tuple[State, Array]:
+        step_key = jax.random.fold_in(key, state.time)
+        observation, state, reward, _, info = bench.step_env(step_key, state, jnp.asarray(action), params)
+        scalars = [reward, info["shield_distance"], info["shield_active"], info["shield_feasible"]]
+        return state, jnp.concatenate([observation, info["e"], info["torque"], jnp.stack(scalars)])
+
+    return _Programs(jax.jit(reset), jax.jit(start), jax.jit(step))
+
+
+class StribeckEnv(gym.Env[Floats, Floats]):
+    """Schedule the gains of a computed-torque law on an arm whose friction has memory.
+
+    An observation is a context of shape (W, d_c), the newest step last. An action in [-1, 1]^dim is a point of the box
+    P in the order K_d, Lambda, eta; entries beyond that range are cut to it. An episode ends only by its time limit.
+
+    :param preset: which preset to start from, ``memory`` or ``paper``
+    :param render_mode: ``rgb_array``, or None
+    :param fields: any field of :class:`incrt.config.BenchConfig`, such as ``tau_z`` or ``window``
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012  # Gymnasium declares it so
+        "render_modes": ["rgb_array"],
+        "render_fps": 25,
+    }
+
+    def __init__(self, preset: str = "memory", render_mode: str | None = None, **fields: Any) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+        self.config = named_preset(preset, **fields)
+        self.render_mode = render_mode
+        shape = (self.config.window, self.config.observation_dim)
+        self.observation_space = spaces.Box(-np.inf, np.inf, shape, np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (self.config.action_dim,), np.float32)
+        self._programs = _programs(self.config)
+        self._context = np.zeros(shape, np.float32)
+        self._state: State | None = None
+        self._steps = 0
+        self._errors: list[Floats] = []
+        self._drawing: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
+        """Start an episode; ``options={"payload": kg}`` fixes its payload, otherwise one is drawn."""
+        super().reset(seed=seed)
+        payload = self._chosen_payload(options or {})
+        self._key = jax.random.key(int(self.np_random.integers(2**31)))
+        if payload is None:
+            self._state, observation = self._programs.reset(self._key)
+        else:
+            self._state, observation = self._programs.start(self._key, payload)
+        self._context[:] = observation
+        self._steps = 0
+        self._errors = []
+        return self._context.copy(), {"payload": float(self._state.payload)}
+
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """One control interval."""
+        if self._state is None or self._steps >= self.config.horizon:
+            raise ResetNeeded("the episode has not started or is over; call reset() before step()")
+        action = np.asarray(action, np.float32)
+        if action.shape != self.action_space.shape:
+            raise ValueError(f"action must have shape {self.action_space.shape}, got {action.shape}")
+        if not np.isfinite(action).all():
+            raise ValueError(f"action must be finite numbers in [-1, 1], got {action}")
+        self._state, results = self._programs.step(self._key, self._state, action)
+        values = np.asarray(results)
+        n, d_c = self.config.dof, self.config.observation_dim
+        self._context[:-1] = self._context[1:]
+        self._context[-1] = values[:d_c]
+        self._steps += 1
+        error = values[d_c : d_c + n]
+        if self.render_mode is not None:
+            self._errors.append(error)
+        reward, distance, active, feasible = values[d_c + 2 * n :].tolist()
+        info = {
+            "e": error,
+            "torque": values[d_c + n : d_c + 2 * n],
+            "shield_distance": distance,
+            "shield_active": bool(active),
+            "shield_feasible": bool(feasible),
+        }
+        return self._context.copy(), reward, False, self._steps >= self.config.horizon, info
+
+    def render(self) -> npt.NDArray[np.uint8] | None:
+        """The arm, its reference and the error so far, as an RGB picture."""
+        if self.render_mode is None:
+            gym.logger.warn("render() does nothing without render_mode='rgb_array'")
+            return None
+        if self._state is None:
+            raise ResetNeeded("call reset() before render()")
+        from incrt.report.arm import ArmDrawing  # matplotlib takes a while to import and few environments draw
+
+        if self._drawing is None:
+            self._drawing = ArmDrawing(self.config.horizon, self.config.dt)
+        n = self.config.dof
+        errors = np.asarray(self._errors, np.float32).reshape(-1, n)
+        q, q_d = np.asarray(self._state.plant.q), self._context[-1, 2 * n : 3 * n]
+        picture: npt.NDArray[np.uint8] = self._drawing.frame(q, q_d, errors)
+        return picture
+
+    def _chosen_payload(self, options: dict[str, Any]) -> float | None:
+        if unknown := sorted(set(options) - {"payload"}):
+            raise ValueError(f"unknown reset option {', '.join(unknown)}; accepted: payload")
+        if "payload" not in options:
+            return None
+        payload = float(options["payload"])
+        low, high = self.config.payload_range
+        if not low <= payload <= high:
+            raise ValueError(f"payload must lie in [{low}, {high}] kg, got {payload}; payload_range sets these bounds")
+        return payload

@@ -1,0 +1,155 @@
+"""The reference controllers of a configuration, each tuned as far as its form allows, and their evaluation.
+
+Tuning minimises the evaluation RMSE itself. That favours the references, which is the side to err on: a learned policy
+never sees the evaluation. Results are kept on disk by configuration and source text, so that a search runs once.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from incrt.bench import Bench, Params, make_bench
+from incrt.config import BenchConfig
+from incrt.control import Gains
+from incrt.controllers import Adaptive, Clairvoyant, Constant, Controller, Observer
+from incrt.evaluation import evaluation_draws, rmse, rollouts
+from incrt.search import minimise
+
+CONTROLLERS = ("baseline", "best_constant", "adaptive", "observer", "clairvoyant")
+"""The reference controllers, the least informed first."""
+
+
+def reference_controller(name: str, config: BenchConfig) -> Controller:
+    """The named reference controller, tuned for this configuration."""
+    if name not in CONTROLLERS:
+        raise ValueError(f"controller must be one of {', '.join(CONTROLLERS)}; got {name!r}")
+    _, params = make_bench(config)
+    gains = Gains(
+        k_d=jnp.full_like(params.law.box.lower.k_d, config.baseline_k_d),
+        lam=jnp.full_like(params.law.box.lower.lam, config.baseline_lam),
+        eta=jnp.zeros_like(params.law.box.lower.eta),
+    )
+    if name == "baseline":
+        return Constant(gains)
+    if name != "best_constant":  # these keep the K_d and Lambda of the best constant, and choose eta themselves
+        gains = params.law.box.from_unit(_tuned_point("best_constant", config, gains))
+    return _families(config)[name].build(params, gains, _tuned_point(name, config, gains))
+
+
+Build = Callable[[Params, Gains, Array], Controller]
+
+
+class Family(NamedTuple):
+    """Controllers of one form: ``build`` turns a point of [-1, 1]^dim into one, given the gains it keeps."""
+
+    build: Build
+    dim: int
+
+
+def _families(config: BenchConfig) -> dict[str, Family]:
+    return {
+        "best_constant": Family(_constant, config.action_dim),
+        "adaptive": Family(_adaptive, 5),
+        "observer": Family(_observer, 1),
+        "clairvoyant": Family(_clairvoyant, 1),
+    }
+
+
+def _constant(params: Params, gains: Gains, x: Array) -> Constant:
+    del gains
+    return Constant(params.law.box.from_unit(x))
+
+
+def _adaptive(params: Params, gains: Gains, x: Array) -> Adaptive:
+    del params
+    return Adaptive(
+        gains,
+        rate_payload=_spread(x[0], 1e-3, 1e1),
+        rate_coulomb=_spread(x[1], 1e1, 1e4),
+        rate_viscous=_spread(x[2], 1e0, 1e4),
+        rate_memory=_spread(x[3], 1e1, 1e5),
+        horizon=_spread(x[4], 0.3, 10.0),
+    )
+
+
+def _observer(params: Params, gains: Gains, x: Array) -> Observer:
+    del params
+    return Observer(gains, bandwidth=_spread(x[0], 1.0, 1e3))
+
+
+def _clairvoyant(params: Params, gains: Gains, x: Array) -> Clairvoyant:
+    del params
+    return Clairvoyant(gains, approach=_spread(x[0], 1.0, 1e2))
+
+
+def _spread(x: Array, low: float, high: float) -> Array:
+    """A number from low to high, even in its logarithm, as x goes from -1 to 1."""
+    return low * (high / low) ** ((x + 1) / 2)
+
+
+def _tuned_point(name: str, config: BenchConfig, gains: Gains) -> Array:
+    """The best point of a family, from the cache where it is known."""
+    family = _families(config)[name]
+    path = cache_folder() / f"{name}-{_digest(config)}.json"
+    try:
+        point = jnp.asarray(json.loads(path.read_text())["point"])
+        if point.shape == (family.dim,):
+            return point
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not searched yet, or unreadable: search
+    bench, params = make_bench(config)
+    keys, payloads = evaluation_draws(config)
+    found = minimise(partial(_scores, bench, family.build, params, gains, keys, payloads), family.dim)
+    _write(path, {"controller": name, "point": found.point, "rmse": found.value})
+    return jnp.asarray(found.point)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _scores(
+    bench: Bench, build: Build, params: Params, gains: Gains, keys: Array, payloads: Array, points: Array
+) -> Array:
+    """Evaluation RMSE of each candidate point."""
+
+    def score(point: Array) -> Array:
+        return jnp.mean(rmse(rollouts(bench, params, build(params, gains, point), keys, payloads).e))
+
+    return jax.vmap(score)(points)
+
+
+def cache_folder() -> Path:
+    """Where tuned points are kept: $INCRT_CACHE, or ``incrt`` in the user's cache folder."""
+    if folder := os.environ.get("INCRT_CACHE"):
+        return Path(folder)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "incrt"
+
+
+def _digest(config: BenchConfig) -> str:
+    """Identifies a configuration and the source text that a search depends on."""
+    text = json.dumps(dataclasses.asdict(config), sort_keys=True) + _source()
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+@cache
+def _source() -> str:
+    names = ("plant", "control", "shield", "bench", "controllers", "evaluation", "references", "search")
+    return "".join((Path(__file__).parent / f"{name}.py").read_text() for name in names)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    """Write aside and rename, so that no reader meets half a file. Without a writable folder there is no cache."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(f".{os.getpid()}")
+        aside.write_text(json.dumps(content))
+        aside.replace(path)
+    except OSError:
+        pass

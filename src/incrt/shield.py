@@ -1,0 +1,143 @@
+"""The shield: which gains are admissible at a state, and the nearest ones that are.
+
+With V = 1/2 s' M_hat s and s = de + Lambda e, the law gives
+
+    dV/dt = -sum s_i^2 K_d,i - s' Phi eta + s' d,
+
+where d is the torque of friction and of whatever the law does not know of the payload. For every |d_i| <= F_bar_i,
+dV/dt <= -alpha V + epsilon follows from
+
+    sum s_i^2 K_d,i + s' Phi eta >= alpha V + sum |s_i| F_bar_i - epsilon.
+
+Once Lambda is fixed this is affine in (K_d, eta): the admissible set is a half-space cut with the box. Outside the ball
+V <= epsilon/alpha, V falls. Distances are measured in the unit cube [-1, 1]^dim that spans the box, because K_d and eta
+have different units.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from incrt.config import BenchConfig
+from incrt.control import Gains, Law, tracking_error
+from incrt.plant import Target, times
+
+_NEGLIGIBLE = 1e-20
+"""Entries of the normal that are smaller than this part of its largest one cannot be used to reach the half-space."""
+
+
+class Shield(NamedTuple):
+    """alpha, F_bar and epsilon of the admissibility condition."""
+
+    rate: Array
+    friction: Array
+    slack: Array
+
+
+class HalfSpace(NamedTuple):
+    """{x : normal . x >= offset} in the unit cube of the box."""
+
+    normal: Array
+    offset: Array
+
+    def violation(self, point: Array) -> Array:
+        """How far the condition is missed; zero or less for an admissible point."""
+        return self.offset - self.normal @ point
+
+
+class Verdict(NamedTuple):
+    """What the shield made of the proposed gains."""
+
+    gains: Gains
+    distance: Array
+    """Distance in the unit cube from the proposed to the admissible gains."""
+    active: Array
+    """Whether the proposed gains were changed."""
+    feasible: Array
+    """False where no gains of the box are admissible; then they are the least violating ones."""
+
+
+def lyapunov(law: Law, q: Array, s: Array) -> Array:
+    """V = 1/2 s' M_hat s."""
+    return 0.5 * jnp.sum(s * times(law.mass(q), s))
+
+
+def admissible_set(shield: Shield, law: Law, target: Target, q: Array, dq: Array, lam: Array, phi: Array) -> HalfSpace:
+    """The gains admissible at this state for the given Lambda."""
+    s = tracking_error(target, q, dq, lam).s
+    needed = shield.rate * lyapunov(law, q, s) + jnp.sum(jnp.abs(s) * shield.friction) - shield.slack
+    normal = Gains(k_d=s**2, lam=jnp.zeros_like(s), eta=phi * s)
+    # In the unit cube, gains = middle + half_width * x.
+    box = law.box
+    middle = jax.tree.map(lambda low, high: (low + high) / 2, box.lower, box.upper)
+    half_width = jax.tree.map(lambda low, high: (high - low) / 2, box.lower, box.upper)
+    at_middle = jax.tree.reduce(jnp.add, jax.tree.map(lambda a, m: jnp.sum(a * m), normal, middle))
+    scaled = jax.tree.leaves(jax.tree.map(lambda a, w: (a * w).ravel(), normal, half_width))
+    return HalfSpace(jnp.concatenate(scaled), needed - at_middle)
+
+
+def shielded(shield: Shield, law: Law, target: Target, q: Array, dq: Array, gains: Gains, phi: Array) -> Verdict:
+    """The admissible gains nearest to the proposed ones."""
+    half_space = admissible_set(shield, law, target, q, dq, gains.lam, phi)
+    proposed = law.box.to_unit(gains)
+    point, feasible = project(proposed, half_space)
+    active = jnp.any(point != proposed)
+    # Gains that are admissible pass through untouched, to the last bit.
+    chosen = jax.tree.map(lambda old, new: jnp.where(active, new, old), gains, law.box.clip(law.box.from_unit(point)))
+    return Verdict(chosen, distance(point, proposed), active, feasible)
+
+
+def distance(a: Array, b: Array) -> Array:
+    """Euclidean distance, with gradient zero where the points coincide."""
+    squared = jnp.sum((a - b) ** 2)
+    return jnp.where(squared > 0, jnp.sqrt(jnp.where(squared > 0, squared, 1)), 0)
+
+
+def project(point: Array, half_space: HalfSpace) -> tuple[Array, Array]:
+    """Nearest point of the unit cube cut with a half-space, and whether there is one.
+
+    The answer is clip(point + mu a, -1, 1), where mu >= 0 is the root of a rising piecewise linear function whose kinks
+    are known. Without one, the vertex that misses the half-space least is returned.
+    """
+    largest = jnp.max(jnp.abs(half_space.normal))
+    scale = jnp.where(largest > 0, largest, 1)
+    a, b = half_space.normal / scale, half_space.offset / scale
+    usable = jnp.abs(a) > _NEGLIGIBLE
+    a = jnp.where(usable, a, 0)
+    feasible = jnp.sum(jnp.abs(a)) >= b
+
+    def moved(mu: Array) -> Array:
+        return jnp.clip(point + mu[..., None] * a, -1, 1)
+
+    # Where each coordinate reaches either side of the cube; the root lies between two neighbouring kinks.
+    divisor = jnp.where(usable, a, 1)
+    kinks = jnp.concatenate([(-1 - point) / divisor, (1 - point) / divisor])
+    kinks = jnp.where(jnp.tile(usable, 2), jnp.maximum(kinks, 0), 0)
+    short = moved(kinks) @ a < b
+    before = jnp.max(jnp.where(short, kinks, 0))
+    after = jnp.max(jnp.where(short, before, kinks))
+    after = jnp.min(jnp.where(short, after, kinks))
+    between = jax.lax.stop_gradient((before + after) / 2)
+
+    # There the free coordinates are known, and the root is the ratio of two sums.
+    free = usable & (jnp.abs(point + between * a) < 1)
+    free_a = jnp.where(free, a, 0)
+    missing = b - jnp.sum(jnp.where(free, a * point, a * moved(between)))
+    slope = jnp.sum(free_a**2)
+    mu = jnp.where(slope > 0, missing / jnp.where(slope > 0, slope, 1), after)
+    vertex = jnp.where(usable, jnp.sign(a), jnp.clip(point, -1, 1))
+
+    inside = jnp.clip(point, -1, 1)
+    onto = jnp.where(feasible, moved(jnp.maximum(mu, 0)), vertex)
+    return jnp.where(a @ inside >= b, inside, onto), feasible
+
+
+def make_shield(config: BenchConfig, dtype: jnp.dtype = jnp.float32) -> Shield:
+    """The shield with the numbers of a configuration."""
+    return Shield(
+        rate=jnp.asarray(config.shield_rate, dtype),
+        friction=jnp.asarray(config.shield_friction, dtype),
+        slack=jnp.asarray(config.shield_slack, dtype),
+    )
