@@ -151,7 +151,8 @@ class Bench:
         self, key: Array, state: State, action: Array, params: Params
     ) -> tuple[Array, State, Array, Array, dict[str, Array]]:
         """One control step without automatic reset. An episode only ever ends by its time limit."""
-        state, outcome = self.apply(key, state, params.law.box.from_unit(action), params)
+        gains = params.law.box.from_unit(jnp.clip(action, -1, 1))
+        state, outcome = self.apply(key, state, gains, params)
         info = {
             "discount": jnp.ones_like(outcome.reward),
             "e": outcome.e,

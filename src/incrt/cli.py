@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         command.run()
     except ValueError as error:
-        _log.print(f"incrt: {error}", markup=False)
+        _log.print(f"incrt: {error}", markup=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         _log.print("incrt: interrupted; what was tuned so far is kept")

@@ -16,8 +16,8 @@ from jax import Array
 
 from incrt.config import REFERENCES, BenchConfig
 
-_COUPLED_SWEEPS = 50
-"""Gauss-Seidel sweeps for dry friction on a coupled mass matrix; two joints need about ten for float32."""
+_SWEEPS = 50
+"""Gauss-Seidel sweeps that sort the joints of a coupled robot into sticking and sliding ones."""
 
 
 class Robot(Protocol):
@@ -50,7 +50,7 @@ class TwoLink(NamedTuple):
 
 
 class Friction(NamedTuple):
-    """Stribeck and viscous friction with memory, eqs. (3) and (4), one entry per joint."""
+    """F = sign(dq) dry_level(dq) + sigma dq + z, eq. (3), and dz/dt = -z/tau_z + lambda_z dq, eq. (4)."""
 
     coulomb: Array
     breakaway: Array
@@ -60,7 +60,7 @@ class Friction(NamedTuple):
     tau_z: Array
 
     def dry_level(self, dq: Array) -> Array:
-        """Size of the dry part: F_s at rest, F_c when sliding fast."""
+        """F_c + (F_s - F_c) exp(-(dq/v_s)^2): the size of the dry part, F_s at rest and F_c when sliding fast."""
         return self.coulomb + (self.breakaway - self.coulomb) * jnp.exp(-((dq / self.stribeck_velocity) ** 2))
 
     def memory_over(self, h: Array) -> tuple[Array, Array]:
@@ -68,10 +68,6 @@ class Friction(NamedTuple):
         a = jnp.exp(-h / self.tau_z)
         b = -self.memory_gain * self.tau_z * jnp.expm1(-h / self.tau_z)
         return a, b
-
-    def torque(self, dq: Array, z: Array, direction: Array) -> Array:
-        """F(dq, z) of eq. (3); ``direction`` stands for sign(dq), so that a joint at rest can be asked both ways."""
-        return direction * self.dry_level(dq) + self.viscous * dq + z
 
 
 class Plant(NamedTuple):
@@ -120,15 +116,19 @@ def _stick_or_slip(mass: Array, momentum: Array, level: Array) -> Array:
     if mass.ndim == 1:
         return one_joint(mass, momentum, level)
 
-    # Coupled joints: v minimises 1/2 v'Mv - momentum'v + sum level |v|, strictly convex, so Gauss-Seidel finds it.
+    # Coupled joints: v minimises 1/2 v'Mv - momentum'v + sum level |v|, strictly convex, so Gauss-Seidel finds which
+    # joints stick and which way the others slide; what then remains is a linear system.
     def sweep(_: int, v: Array) -> Array:
         for i in range(v.shape[0]):
             others = momentum[i] - mass[i] @ v + mass[i, i] * v[i]
             v = v.at[i].set(one_joint(mass[i, i], others, level[i]))
         return v
 
-    velocity: Array = jax.lax.fori_loop(0, _COUPLED_SWEEPS, sweep, jnp.zeros_like(momentum))
-    return velocity
+    rough = jax.lax.fori_loop(0, _SWEEPS, sweep, jnp.linalg.solve(mass, momentum))
+    slides = rough != 0
+    system = jnp.where(slides[:, None] & slides[None, :], mass, jnp.eye(len(rough), dtype=mass.dtype))
+    exact = jnp.linalg.solve(system, jnp.where(slides, momentum - level * jnp.sign(rough), 0))
+    return jnp.where(jnp.all(jnp.sign(exact) == jnp.sign(rough)), exact, rough)
 
 
 def times(mass: Array, vector: Array) -> Array:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from incrt.config import BenchConfig
@@ -41,10 +42,6 @@ class HalfSpace(NamedTuple):
 
     normal: Array
     offset: Array
-
-    def violation(self, point: Array) -> Array:
-        """How far the condition is missed; zero or less for an admissible point."""
-        return self.offset - self.normal @ point
 
 
 class Verdict(NamedTuple):
@@ -115,7 +112,7 @@ def project(point: Array, half_space: HalfSpace) -> tuple[Array, Array]:
     divisor = jnp.where(usable, a, 1)
     kinks = jnp.concatenate([(-1 - point) / divisor, (1 - point) / divisor])
     kinks = jnp.where(jnp.tile(usable, 2), jnp.maximum(kinks, 0), 0)
-    short = moved(kinks) @ a < b
+    short = jnp.sum(moved(kinks) * a, -1) < b
     before = jnp.max(jnp.where(short, kinks, 0))
     after = jnp.max(jnp.where(short, before, kinks))
     after = jnp.min(jnp.where(short, after, kinks))
@@ -129,9 +126,11 @@ def project(point: Array, half_space: HalfSpace) -> tuple[Array, Array]:
     mu = jnp.where(slope > 0, missing / jnp.where(slope > 0, slope, 1), after)
     vertex = jnp.where(usable, jnp.sign(a), jnp.clip(point, -1, 1))
 
+    # What misses the half-space by no more than rounding is left alone; so a projected point stays where it is.
     inside = jnp.clip(point, -1, 1)
+    rounding = 2 * np.finfo(a.dtype).eps * jnp.sum(jnp.abs(a))
     onto = jnp.where(feasible, moved(jnp.maximum(mu, 0)), vertex)
-    return jnp.where(a @ inside >= b, inside, onto), feasible
+    return jnp.where(jnp.sum(a * inside) >= b - rounding, inside, onto), feasible
 
 
 def make_shield(config: BenchConfig, dtype: jnp.dtype = jnp.float32) -> Shield:

@@ -41,8 +41,8 @@ class ArmDrawing:
             line.set_data(times, values)
         if errors.size and (largest := np.abs(errors).max()) > self._axes.get_ylim()[1]:
             self._axes.set_ylim(-1.2 * largest, 1.2 * largest)
-        self._canvas.draw()  # type: ignore[no-untyped-call]
-        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()  # type: ignore[no-untyped-call]
+        self._canvas.draw()
+        return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
 
 
 def _points(q: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -1,0 +1,26 @@
+"""What all tests share."""
+
+from collections.abc import Iterator
+
+import jax
+import pytest
+from hypothesis import settings
+
+# Compilation makes single examples slow; the examples are the same on every machine.
+settings.register_profile("incrt", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("incrt")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tuned_controllers_in_a_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The user's cache is neither read nor written; the workers of one test run share theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INCRT_CACHE", str(tmp_path_factory.getbasetemp().parent / "incrt-cache"))
+        yield
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    """Double precision in JAX for one test."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,150 @@
+"""The functional environment: gymnax's convention, contexts, random streams."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments.environment import Environment
+
+from incrt.bench import Bench, Params, first_context, make_bench, next_context
+from incrt.config import BenchConfig, preset
+from incrt.controllers import Constant
+from incrt.evaluation import rollout
+
+
+@pytest.fixture(scope="module")
+def made() -> tuple[Bench, Params]:
+    return make_bench(preset("memory", horizon=5))
+
+
+def test_step_and_reset_follow_gymnax(made: tuple[Bench, Params]) -> None:
+    bench, params = made
+    key = jax.random.key(0)
+    obs, state = bench.reset(key, params)
+    assert obs.shape == bench.observation_space(params).shape == (11,)
+    action = bench.action_space(params).sample(key)
+    assert action.shape == (bench.num_actions,)
+    assert bench.action_space(params).contains(action)
+    obs, state, reward, done, info = bench.step(key, state, action, params)
+    assert (obs.shape, reward.shape, done.shape) == ((11,), (), ())
+    assert float(reward) < 0
+    assert not done
+    assert {"discount", "terminated", "truncated", "final_observation"} <= set(info)
+
+
+def test_an_episode_ends_by_time_and_the_next_one_starts(made: tuple[Bench, Params]) -> None:
+    bench, params = made
+    obs, state = bench.reset(jax.random.key(0), params)
+    first_payload = state.payload
+    for step in range(1, 6):
+        obs, state, _, done, info = bench.step(jax.random.key(step), state, jnp.zeros(6), params)
+        assert bool(done) == (step == 5)
+    assert bool(info["truncated"])
+    assert not info["terminated"]
+    assert float(info["discount"]) == 1.0
+    assert float(info["final_observation"][-1]) == 1.0
+    assert float(obs[-1]) == 0.0
+    assert int(state.time) == 0
+    assert state.payload != first_payload
+
+
+def test_gymnaxs_own_driver_gives_the_same_step(made: tuple[Bench, Params]) -> None:
+    """gymnax 1.0 drives ``step_env``, ``reset_env`` and ``is_truncated`` itself; both must agree."""
+    bench, params = made
+    _, state = bench.reset(jax.random.key(3), params)
+    duck = SimpleNamespace(
+        step_env=bench.step_env, reset_env=bench.reset_env, is_truncated=bench.is_truncated, default_params=params
+    )
+    for step in range(6):
+        key, action = jax.random.key(step), jnp.linspace(-1, 1, 6)
+        obs, after, reward, terminated, truncated, _ = Environment.step.__wrapped__(duck, key, state, action, params)
+        ours = bench.step(key, state, action, params)
+        np.testing.assert_allclose(obs, ours[0], atol=1e-6)
+        np.testing.assert_allclose(reward, ours[2], rtol=1e-6)
+        assert bool(terminated | truncated) == bool(ours[3])
+        state = after
+
+
+def test_observation_is_the_papers(made: tuple[Bench, Params]) -> None:
+    bench, params = made
+    _, state = bench.reset(jax.random.key(0), params)
+    obs, state, *_ = bench.step_env(jax.random.key(1), state, jnp.zeros(6), params)
+    q_d = [0.5 * np.sin(0.01), 0.3 * np.sin(0.015)]
+    dq_d = [0.5 * np.cos(0.01), 0.45 * np.cos(0.015)]
+    expected = [*state.plant.q, *state.plant.dq, *q_d, *dq_d, state.payload_estimate, 0.2, 1 / 5]
+    np.testing.assert_allclose(obs, expected, rtol=1e-5)
+
+
+def test_reward_is_the_presets() -> None:
+    for name, weights in (("memory", (1 / 0.13**2, 0.01)), ("paper", (1.0, 2e-4))):
+        bench, params = make_bench(preset(name))
+        _, state = bench.reset(jax.random.key(0), params)
+        obs, state, reward, _, info = bench.step_env(jax.random.key(1), state, jnp.zeros(6), params)
+        e, de = obs[4:6] - obs[:2], obs[6:8] - obs[2:4]
+        np.testing.assert_allclose(info["e"], e, atol=1e-6)
+        assert float(reward) == pytest.approx(-(weights[0] * float(e @ e) + weights[1] * float(de @ de)), rel=1e-4)
+
+
+def test_payload_estimate_is_drawn_once_an_episode() -> None:
+    bench, params = make_bench(BenchConfig())
+    _, states = jax.vmap(bench.reset, in_axes=(0, None))(jax.random.split(jax.random.key(0), 4000), params)
+    error = np.asarray(states.payload_estimate - states.payload)
+    assert error.std() == pytest.approx(0.05, rel=0.05)
+    assert np.asarray(states.payload).min() >= 0
+    assert np.asarray(states.payload).max() <= 1.5
+    state = jax.tree.map(lambda x: x[0], states)
+    after, _ = bench.apply(jax.random.key(1), state, params.law.box.lower, params)
+    assert after.payload_estimate == state.payload_estimate
+
+
+def test_context_starts_with_its_first_observation_and_slides() -> None:
+    context = first_context(jnp.array([1.0, 2.0]), 3)
+    np.testing.assert_array_equal(context, [[1, 2]] * 3)
+    context = next_context(next_context(context, jnp.array([3.0, 4.0])), jnp.array([5.0, 6.0]))
+    np.testing.assert_array_equal(context, [[1, 2], [3, 4], [5, 6]])
+
+
+def test_benches_that_differ_in_numbers_share_a_program_and_a_batch() -> None:
+    benches, params = zip(*(make_bench(BenchConfig(tau_z=tau_z)) for tau_z in (1.0, 2.0, 5.0)), strict=True)
+    assert len(set(benches)) == 1
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *params)
+    key, gains = jax.random.key(0), params[0].law.box.upper
+    run = partial(rollout, benches[0])
+    batch = jax.jit(jax.vmap(lambda p: run(p, Constant(gains), key, jnp.asarray(0.5)).e))(stacked)
+    for i, one in enumerate(params):
+        alone = jax.jit(run)(one, Constant(gains), key, jnp.asarray(0.5)).e
+        np.testing.assert_allclose(batch[i], alone, atol=1e-5)
+    assert len({float(jnp.abs(e).mean()) for e in batch}) == 3
+
+
+def test_measurement_noise_reaches_law_and_observation_but_not_the_plant() -> None:
+    bench, params = make_bench(BenchConfig(noise_position=0.1, noise_velocity=0.2))
+    keys = jax.random.split(jax.random.key(0), 2000)
+    _, state = bench.reset(jax.random.key(1), params)
+    states, outcomes = jax.vmap(lambda k: bench.apply(k, state, params.law.box.lower, params))(keys)
+    assert np.ptp(np.asarray(states.plant.q), axis=0).max() == 0
+    assert np.asarray(states.measured_q - states.plant.q).std() == pytest.approx(0.1, rel=0.1)
+    assert np.asarray(states.measured_dq - states.plant.dq).std() == pytest.approx(0.2, rel=0.1)
+    assert np.ptp(np.asarray(outcomes.e), axis=0).max() == 0
+    torques = jax.vmap(lambda k, s: bench.apply(k, s, params.law.box.lower, params)[1].torque)(keys, states)
+    assert np.asarray(torques).std(0).min() > 1
+
+
+@pytest.mark.usefixtures("float64")
+def test_double_precision_runs_through() -> None:
+    bench, params = make_bench(BenchConfig(noise_velocity=0.1, delay=1), jnp.float64)
+    obs, state = bench.reset(jax.random.key(0), params)
+    obs, state, reward, *_ = bench.step(jax.random.key(1), state, jnp.zeros(6), params)
+    floats = [x for x in jax.tree.leaves((obs, state, reward)) if jnp.issubdtype(x.dtype, jnp.floating)]
+    assert {x.dtype for x in floats} == {jnp.dtype("float64")}
+
+
+def test_an_action_outside_the_cube_is_cut_to_it(made: tuple[Bench, Params]) -> None:
+    bench, params = made
+    _, state = bench.reset(jax.random.key(0), params)
+    beyond = bench.step_env(jax.random.key(1), state, jnp.full(6, 5.0), params)
+    edge = bench.step_env(jax.random.key(1), state, jnp.ones(6), params)
+    np.testing.assert_array_equal(beyond[0], edge[0])

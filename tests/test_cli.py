@@ -1,0 +1,66 @@
+"""The command line: contract, errors, files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from incrt.cli import main
+
+
+def test_json_has_one_row_a_controller_and_regime_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["baselines", "--tau-z", "1", "5", "--json"])
+    printed = capsys.readouterr()
+    rows = json.loads(printed.out)
+    names = ["baseline", "best_constant", "adaptive", "observer", "clairvoyant"]
+    assert [(row["controller"], row["tau_z"]) for row in rows] == [(name, tau_z) for tau_z in (1, 5) for name in names]
+    for row in rows:
+        assert row["rmse"] > 0
+        assert (row["delta_pct"] == 0) == (row["controller"] == "baseline")
+    assert "tau_z = 1 s: baseline" in printed.err
+
+
+def test_table_and_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    figure = tmp_path / "new folder" / "tracking.png"
+    main(["baselines", "--preset", "paper", "--tau-z", "5", "--figure", str(figure)])
+    printed = capsys.readouterr().out
+    for word in ("baseline", "best constant", "adaptive", "observer", "clairvoyant", "RMSE", "Δ%", "paper"):
+        assert word in printed
+    assert max(map(len, printed.splitlines())) <= 80
+    assert figure.read_bytes().startswith(b"\x89PNG")
+
+
+def test_conditions_change_the_test_and_not_the_tuning(capsys: pytest.CaptureFixture[str]) -> None:
+    def best_constant(*options: str) -> float:
+        main(["baselines", "--tau-z", "5", "--json", *options])
+        rows = json.loads(capsys.readouterr().out)
+        return float(rows[1]["rmse"])
+
+    assert best_constant("--reference", "fast", "--payloads", "3", "--delay", "1") != best_constant()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tau-z", "0"], "tau_z must be a finite number > 0, got 0.0"),
+        (["--delay", "-1"], "delay must be a whole number >= 0, got -1"),
+        (["--payloads", "-1"], "eval_payloads must be a finite number >= 0"),
+        (["--reference", "circle"], "reference must be one of paper, slow, fast, shifted, two_tone; got 'circle'"),
+        (["--tau-z"], "at least one"),
+    ],
+)
+def test_bad_options_end_with_one_line(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["baselines", *options])
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert message in printed.err.replace("\n", " ")
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
+
+
+def test_unknown_preset_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["baselines", "--preset", "huge"])
+    assert ended.value.code == 2
+    assert "memory" in capsys.readouterr().err

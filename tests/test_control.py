@@ -1,0 +1,105 @@
+"""The control law, the box and the squashing against their formulas."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import expm
+from scipy.special import expit
+
+from incrt.bench import make_bench
+from incrt.config import BenchConfig, preset
+from incrt.control import Gains, computed_torque, features, make_law, squash
+from incrt.controllers import Constant
+from incrt.evaluation import rollout
+from incrt.plant import Target
+
+VECTORS = st.lists(st.floats(-6, 6, width=32), min_size=6, max_size=6).map(lambda x: np.asarray(x, np.float32))
+
+
+@given(VECTORS)
+def test_squashing_is_the_papers_formula(raw: np.ndarray) -> None:
+    config = preset("paper")
+    gains = squash(make_law(config).box, jnp.asarray(raw))
+    (k_low, k_high), (l_low, l_high) = config.k_d_range, config.lam_range
+    np.testing.assert_allclose(gains.k_d, k_low + expit(raw[:2]) * (k_high - k_low), rtol=1e-5)
+    np.testing.assert_allclose(gains.lam, l_low + expit(raw[2:4]) * (l_high - l_low), rtol=1e-5)
+    np.testing.assert_allclose(gains.eta[0], np.asarray(config.eta_max) * np.tanh(raw[4:]), rtol=1e-5, atol=1e-6)
+
+
+@given(VECTORS.map(lambda x: np.clip(x, -1, 1)))
+def test_unit_cube_and_box_map_onto_each_other(action: np.ndarray) -> None:
+    box = make_law(BenchConfig()).box
+    np.testing.assert_allclose(box.to_unit(box.from_unit(jnp.asarray(action))), action, atol=1e-6)
+
+
+def test_corners_of_the_cube_are_corners_of_the_box() -> None:
+    config = BenchConfig(features="tanh_viscous")
+    box = make_law(config).box
+    for side, corner in ((-1.0, box.lower), (1.0, box.upper)):
+        for found, expected in zip(box.from_unit(jnp.full(8, side)), corner, strict=True):
+            np.testing.assert_allclose(found, expected)
+
+
+def test_a_box_without_width_is_a_point() -> None:
+    box = make_law(BenchConfig(k_d_range=(30, 30), eta_max=(0, 0))).box
+    gains = box.from_unit(jnp.full(6, 0.3))
+    np.testing.assert_allclose(gains.k_d, 30.0)
+    assert np.all(np.isfinite(box.to_unit(gains)))
+
+
+@pytest.mark.parametrize("name", ["identity", "tanh_viscous"])
+def test_torque_is_the_papers_law(name: str) -> None:
+    config = BenchConfig(features=name)
+    law, rng = make_law(config), np.random.default_rng(0)
+    q, dq, q_d, dq_d, ddq_d, k_d, lam = rng.normal(size=(7, 2))
+    eta = rng.normal(size=(config.feature_blocks, 2))
+    phi = features(name, law, jnp.asarray(dq))
+    gains = Gains(*map(jnp.asarray, (k_d, lam, eta)))
+    found = computed_torque(law, Target(*map(jnp.asarray, (q_d, dq_d, ddq_d))), q, dq, gains, phi)
+    mass = np.asarray(config.inertia) + 0.75 * np.asarray(config.payload_inertia)
+    e, de = q_d - q, dq_d - dq
+    forward = eta[0] if name == "identity" else eta[0] * np.tanh(dq / config.tanh_velocity) + eta[1] * dq
+    np.testing.assert_allclose(found, mass * (ddq_d + lam * de) + k_d * (de + lam * e) + forward, rtol=1e-5)
+
+
+def test_torque_limits_hold() -> None:
+    config = BenchConfig(torque_limit=(5.0, 3.0))
+    law = make_law(config)
+    gains = law.box.upper
+    target = Target(jnp.array([1.0, -1.0]), jnp.zeros(2), jnp.zeros(2))
+    torque = computed_torque(law, target, jnp.zeros(2), jnp.zeros(2), gains, jnp.ones((1, 2)))
+    np.testing.assert_allclose(torque, [5.0, -3.0])
+
+
+@pytest.mark.usefixtures("float64")
+def test_without_friction_and_with_an_exact_model_the_error_decays_as_the_law_predicts() -> None:
+    """M ds/dt = -K_d s and de/dt = s - Lambda e, so (e, s) follows a matrix exponential."""
+    none = (0.0, 0.0)
+    config = BenchConfig(
+        coulomb=none,
+        breakaway=none,
+        viscous=none,
+        memory_gain=none,
+        dt=1e-4,
+        horizon=5000,
+        substeps=1,
+        initial_std=0.05,
+        shield=False,
+    )
+    bench, params = make_bench(config, jnp.float64)
+    gains = Gains(jnp.full(2, 30.0), jnp.full(2, 5.0), jnp.zeros((1, 2)))
+    key = jnp.asarray([0, 7], jnp.uint32)
+    found = rollout(bench, params, Constant(gains), key, jnp.asarray(0.75))
+    # The first recorded state is the start of the prediction.
+    times = np.asarray(found.time) - float(found.time[0])
+    e = np.asarray(found.e)
+    de = np.gradient(e, config.dt, axis=0, edge_order=2)
+    mass = np.asarray(config.inertia) + 0.75 * np.asarray(config.payload_inertia)
+    for joint in range(2):
+        system = np.array([[-5.0, 1.0], [0.0, -30.0 / mass[joint]]])
+        start = np.array([e[0, joint], de[0, joint] + 5.0 * e[0, joint]])
+        for step in (500, 2000, 4999):
+            predicted = (expm(system * times[step]) @ start)[0]
+            assert e[step, joint] == pytest.approx(predicted, abs=2e-3 * np.abs(e[:, joint]).max())

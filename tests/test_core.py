@@ -1,0 +1,30 @@
+"""The core runs with jax, numpy, optax and safetensors alone."""
+
+import subprocess
+import sys
+
+PROGRAM = """
+import sys
+
+ABSENT = {"gymnasium", "gymnax", "matplotlib", "rich", "scipy", "stable_baselines3", "torch", "tyro"}
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ABSENT:
+            raise ModuleNotFoundError(f"{name} is not installed", name=name)
+
+sys.meta_path.insert(0, Refuse())
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "gymnasium" else found(name, package)
+
+import incrt
+config = incrt.preset("memory", horizon=10, eval_payloads=(0.5,), eval_rollouts=1)
+print(incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].rmse)
+"""
+
+
+def test_core_runs_where_nothing_else_is_installed() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) > 0

@@ -1,0 +1,201 @@
+"""The Gymnasium environment: checkers, seeds, parity with the functional one, refusals."""
+
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common.env_checker import check_env as sb3_check_env
+
+import incrt
+from incrt.bench import make_bench
+from incrt.env import StribeckEnv
+
+
+def make(**fields: Any) -> gym.Env[Any, Any]:
+    return gym.make("incrt/Stribeck-v0", **fields)
+
+
+@pytest.mark.parametrize("fields", [{}, {"preset": "paper", "tau_z": 2, "window": 50}, {"features": "tanh_viscous"}])
+def test_checkers_pass(fields: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        # Both checkers advise against unbounded or two-dimensional observations; that is advice, not failure.
+        warnings.simplefilter("ignore")
+        check_env(make(render_mode="rgb_array", **fields).unwrapped)
+        sb3_check_env(make(**fields).unwrapped)
+
+
+def test_make_finds_it_in_a_fresh_process_without_an_import() -> None:
+    program = "import gymnasium; print(gymnasium.make('incrt:incrt/Stribeck-v0', window=7).observation_space.shape)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "(7, 11)"
+
+
+def test_fields_reach_the_configuration() -> None:
+    env = make(preset="paper", tau_z=2.0, window=50, torque_limit=(60, 40)).unwrapped
+    assert isinstance(env, StribeckEnv)
+    assert env.config == incrt.preset("paper", tau_z=2.0, window=50, torque_limit=(60, 40))
+    assert env.observation_space.shape == (50, 11)
+    assert env.action_space.shape == (6,)
+
+
+def episode(seed: int, **fields: Any) -> tuple[np.ndarray, np.ndarray]:
+    env = make(horizon=60, **fields)
+    rng = np.random.default_rng(0)
+    obs, _ = env.reset(seed=seed)
+    observations, rewards = [obs], []
+    truncated = False
+    while not truncated:
+        obs, reward, terminated, truncated, _ = env.step(rng.uniform(-1, 1, 6).astype(np.float32))
+        assert not terminated
+        observations.append(obs)
+        rewards.append(reward)
+    return np.asarray(observations), np.asarray(rewards)
+
+
+@pytest.mark.parametrize("fields", [{}, {"noise_velocity": 0.1}])
+def test_same_seed_same_episode(fields: dict[str, Any]) -> None:
+    first, second, other = episode(7, **fields), episode(7, **fields), episode(8, **fields)
+    assert len(first[1]) == 60
+    for a, b in zip(first, second, strict=True):
+        assert np.array_equal(a, b)
+    assert not np.array_equal(first[0], other[0])
+
+
+def test_successive_episodes_differ() -> None:
+    env = make()
+    payloads = {env.reset(seed=3)[1]["payload"], env.reset()[1]["payload"], env.reset()[1]["payload"]}
+    assert len(payloads) == 3
+
+
+def test_environment_and_vmapped_bench_give_the_same_trajectory() -> None:
+    config = incrt.preset("memory", horizon=200, initial_std=0.0, payload_std=0.0)
+    bench, params = make_bench(config)
+    payloads = np.linspace(0, 1.5, 4)
+    actions = np.random.default_rng(1).uniform(-1, 1, (200, 6)).astype(np.float32)
+
+    def functional(payload: jnp.ndarray) -> tuple[Any, Any]:
+        observation, state = bench.start(jax.random.key(0), params, payload)
+
+        def step(state: Any, action: jnp.ndarray) -> tuple[Any, tuple[Any, Any]]:
+            obs, state, reward, _, _ = bench.step_env(jax.random.key(0), state, action, params)
+            return state, (obs, reward)
+
+        return observation, jax.lax.scan(step, state, jnp.asarray(actions))[1]
+
+    first, (observations, rewards) = jax.jit(jax.vmap(functional))(jnp.asarray(payloads, jnp.float32))
+    env = make(horizon=200, initial_std=0.0, payload_std=0.0, window=3)
+    for i, payload in enumerate(payloads):
+        context, info = env.reset(options={"payload": payload})
+        assert info["payload"] == pytest.approx(payload)
+        np.testing.assert_allclose(context, np.tile(first[i], (3, 1)), atol=1e-6)
+        stream = [np.asarray(first[i])] * 3
+        for t, action in enumerate(actions):
+            context, reward, _, truncated, _ = env.step(action)
+            stream.append(np.asarray(observations[i, t]))
+            np.testing.assert_allclose(context, stream[-3:], atol=1e-6)
+            assert reward == pytest.approx(float(rewards[i, t]), rel=1e-5, abs=1e-6)
+        assert truncated
+
+
+def test_info_tells_error_torque_and_shield() -> None:
+    env = make()
+    env.reset(seed=0)
+    context, _, _, _, info = env.step(np.zeros(6, np.float32))
+    np.testing.assert_allclose(info["e"], context[-1, 4:6] - context[-1, :2], atol=1e-6)
+    assert info["torque"].shape == (2,)
+    assert info["shield_active"] is False
+    assert info["shield_feasible"] is True
+    assert info["shield_distance"] == 0.0
+
+
+def test_observations_are_not_overwritten_later() -> None:
+    env = make()
+    obs, _ = env.reset(seed=0)
+    kept = obs.copy()
+    env.step(np.ones(6, np.float32))
+    assert np.array_equal(obs, kept)
+
+
+def test_render_draws_the_arm_and_changes_as_it_moves() -> None:
+    env = make(render_mode="rgb_array")
+    env.reset(seed=0)
+    first = np.asarray(env.render())
+    for _ in range(50):
+        env.step(np.zeros(6, np.float32))
+    last = np.asarray(env.render())
+    assert first.shape == last.shape
+    assert first.dtype == np.uint8
+    assert first.shape[-1] == 3
+    assert len(np.unique(first.reshape(-1, 3), axis=0)) > 10
+    assert np.any(first != last)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        (np.full(6, np.nan), "action must be finite"),
+        (np.array([0, 0, 0, 0, 0, np.inf]), "action must be finite"),
+        (np.zeros(5), r"action must have shape \(6,\), got \(5,\)"),
+        (np.zeros((1, 6)), r"action must have shape \(6,\), got \(1, 6\)"),
+    ],
+)
+def test_a_bad_action_is_refused_and_costs_nothing(action: np.ndarray, message: str) -> None:
+    env = StribeckEnv()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=message):
+        env.step(action)
+    after_refusal = env.step(np.zeros(6, np.float32))[0]
+    env.reset(seed=0)
+    assert np.array_equal(after_refusal, env.step(np.zeros(6, np.float32))[0])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"preset": "huge"}, "preset must be one of memory, paper"),
+        ({"tau_z": 0}, "tau_z must be a finite number > 0"),
+        ({"window": 0}, "window must be a whole number >= 1"),
+        ({"k_d_range": (40, 20)}, r"k_d_range must be \(min, max\)"),
+        ({"gravity": 9.81}, "unknown field gravity; accepted: "),
+        ({"render_mode": "human"}, "render_mode must be None or 'rgb_array'"),
+    ],
+)
+def test_a_bad_field_is_refused_by_name(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        StribeckEnv(**fields)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"payload": 2.0}, r"payload must lie in \[0.0, 1.5\] kg, got 2.0"),
+        ({"payload": -0.1}, "payload must lie in"),
+        ({"payload": float("nan")}, "payload must lie in"),
+        ({"mass": 1.0}, "unknown reset option mass; accepted: payload"),
+    ],
+)
+def test_a_bad_reset_option_is_refused_and_the_episode_goes_on(options: dict[str, Any], message: str) -> None:
+    env = StribeckEnv()
+    env.reset(seed=0)
+    env.step(np.zeros(6, np.float32))
+    with pytest.raises(ValueError, match=message):
+        env.reset(options=options)
+    env.step(np.zeros(6, np.float32))
+
+
+def test_step_before_reset_and_after_the_end_is_refused() -> None:
+    env = StribeckEnv(horizon=1)
+    with pytest.raises(ResetNeeded, match="reset"):
+        env.step(np.zeros(6, np.float32))
+    env.reset(seed=0)
+    env.step(np.zeros(6, np.float32))
+    with pytest.raises(ResetNeeded, match="reset"):
+        env.step(np.zeros(6, np.float32))
