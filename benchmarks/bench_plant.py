@@ -9,6 +9,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -38,14 +39,17 @@ def batch_figures(batch: int) -> dict[str, float]:
     """Control steps per second of the plant alone, of the whole environment, and of the peer."""
     bench, params = make_bench(incrt.preset("memory"))
     keys = jax.random.split(jax.random.key(0), batch)
-    _, states = jax.vmap(lambda key: bench.reset_env(key, params))(keys)
+    _, states = jax.vmap(bench.reset, in_axes=(0, None))(keys, params)
     torques = 20 * jax.random.normal(jax.random.key(1), (STEPS, batch, 2))
     actions = jax.random.uniform(jax.random.key(2), (STEPS, batch, 6), minval=-1, maxval=1)
 
     @jax.jit
     def plant(start: PlantState, payloads: Array, torques: Array) -> PlantState:
-        step = jax.vmap(lambda s, t, p: control_step(params.plant, s, t, p, bench.substeps))
-        return jax.lax.scan(lambda s, t: (step(s, t, payloads), None), start, torques)[0]
+        def step(states: PlantState, torques: Array) -> tuple[PlantState, None]:
+            advance = partial(control_step, params.plant, substeps=bench.substeps)
+            return jax.vmap(advance)(states, torques, payloads), None
+
+        return jax.lax.scan(step, start, torques)[0]
 
     @jax.jit
     def environment(state: Any, actions: Array) -> tuple[Any, Array]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from jax import Array
+from jax.flatten_util import ravel_pytree
 
 from incrt.bench import State, make_bench
 from incrt.config import BenchConfig
@@ -21,33 +22,42 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 class _Programs(NamedTuple):
-    """The compiled functions of one configuration."""
+    """The compiled functions of one configuration.
 
-    reset: Callable[[Array], tuple[State, Array]]
-    start: Callable[[Array, float], tuple[State, Array]]
-    step: Callable[[Array, State, Floats], tuple[State, Array]]
-    """All results of a step leave JAX as one vector, since every array that crosses over costs some microseconds."""
+    The state goes in and out as one vector, and so do the results of a step: every array that crosses between Python
+    and JAX costs several microseconds, more than the arithmetic of a step.
+    """
+
+    reset: Callable[[Array], tuple[Array, Array]]
+    start: Callable[[Array, float], tuple[Array, Array]]
+    step: Callable[[Array, Array, Floats], tuple[Array, Array]]
+    state: Callable[[Array], State]
+    """The state that a vector stands for."""
 
 
 @lru_cache(maxsize=32)
 def _programs(config: BenchConfig) -> _Programs:
     bench, params = make_bench(config)
+    _, example = bench.reset(jax.random.key(0), params)
+    _, unravel = ravel_pytree(example)
 
-    def reset(key: Array) -> tuple[State, Array]:
+    def reset(key: Array) -> tuple[Array, Array]:
         observation, state = bench.reset_env(key, params)
-        return state, observation
+        return ravel_pytree(state)[0], observation
 
-    def start(key: Array, payload: float) -> tuple[State, Array]:
+    def start(key: Array, payload: float) -> tuple[Array, Array]:
         observation, state = bench.start(key, params, jnp.asarray(payload))
-        return state, observation
+        return ravel_pytree(state)[0], observation
 
-    def step(key: Array, state: State, action: Floats) -> tuple[State, Array]:
+    def step(key: Array, vector: Array, action: Floats) -> tuple[Array, Array]:
+        state = unravel(vector)
         step_key = jax.random.fold_in(key, state.time)
         observation, state, reward, _, info = bench.step_env(step_key, state, jnp.asarray(action), params)
         scalars = [reward, info["shield_distance"], info["shield_active"], info["shield_feasible"]]
-        return state, jnp.concatenate([observation, info["e"], info["torque"], jnp.stack(scalars)])
+        results = jnp.concatenate([observation, info["e"], info["torque"], jnp.stack(scalars)])
+        return ravel_pytree(state)[0], results
 
-    return _Programs(jax.jit(reset), jax.jit(start), jax.jit(step))
+    return _Programs(jax.jit(reset), jax.jit(start), jax.jit(step), unravel)
 
 
 class StribeckEnv(gym.Env[Floats, Floats]):
@@ -76,7 +86,7 @@ class StribeckEnv(gym.Env[Floats, Floats]):
         self.action_space = spaces.Box(-1.0, 1.0, (self.config.action_dim,), np.float32)
         self._programs = _programs(self.config)
         self._context = np.zeros(shape, np.float32)
-        self._state: State | None = None
+        self._state: Array | None = None
         self._steps = 0
         self._errors: list[Floats] = []
         self._drawing: Any = None
@@ -93,7 +103,7 @@ class StribeckEnv(gym.Env[Floats, Floats]):
         self._context[:] = observation
         self._steps = 0
         self._errors = []
-        return self._context.copy(), {"payload": float(self._state.payload)}
+        return self._context.copy(), {"payload": float(self._programs.state(self._state).payload)}
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """One control interval."""
@@ -136,7 +146,7 @@ class StribeckEnv(gym.Env[Floats, Floats]):
             self._drawing = ArmDrawing(self.config.horizon, self.config.dt)
         n = self.config.dof
         errors = np.asarray(self._errors, np.float32).reshape(-1, n)
-        q, q_d = np.asarray(self._state.plant.q), self._context[-1, 2 * n : 3 * n]
+        q, q_d = np.asarray(self._programs.state(self._state).plant.q), self._context[-1, 2 * n : 3 * n]
         picture: npt.NDArray[np.uint8] = self._drawing.frame(q, q_d, errors)
         return picture
 
