@@ -20,7 +20,7 @@ class Gains(NamedTuple):
 
 
 class Box(NamedTuple):
-    """P: the compact box of gains, eq. (7)."""
+    """P: the compact box of gains (section 3.3)."""
 
     lower: Gains
     upper: Gains
@@ -50,7 +50,7 @@ class Box(NamedTuple):
 
 
 def squash(box: Box, raw: Array) -> Gains:
-    """The paper's output mapping (section 4.3): sigmoid for K_d and Lambda, tanh for eta.
+    """The output mapping, eqs. (15)-(17): sigmoid for K_d and Lambda, tanh for eta.
 
     An actor that ends in tanh does the same: sigmoid(a) = (tanh(a/2) + 1)/2, so this is ``box.from_unit`` of tanh with
     the first two parts of ``raw`` halved.
@@ -100,7 +100,7 @@ def tracking_error(target: Target, q: Array, dq: Array, lam: Array) -> TrackingE
 
 
 def computed_torque(law: Law, target: Target, q: Array, dq: Array, gains: Gains, phi: Array) -> Array:
-    """tau = M_hat (ddq_d + Lambda de) + C_hat dq + G_hat + K_d (de + Lambda e) + Phi eta, eq. (6), in its limits."""
+    """tau = M_hat (ddq_d + Lambda de) + C_hat dq + G_hat + K_d (de + Lambda e) + Phi eta, eq. (7), in its limits."""
     error = tracking_error(target, q, dq, gains.lam)
     torque = (
         times(law.mass(q), target.ddq + gains.lam * error.de)

@@ -61,7 +61,7 @@ class Evaluation:
 
 
 def delta_pct(rmse: float, baseline_rmse: float) -> float:
-    """Delta%: relative change of the RMSE against the baseline, eq. (23)."""
+    """Delta%: relative change of the RMSE against the baseline, eq. (29)."""
     return 100.0 * (rmse / baseline_rmse - 1.0)
 
 
