@@ -162,6 +162,28 @@ def test_projection_has_the_derivative_of_a_projection() -> None:
     assert checked >= 48  # a difference quotient may straddle a kink
 
 
+@pytest.mark.parametrize("slack", [0.0, 30.0])
+def test_the_penalty_on_a_policy_has_a_finite_gradient_everywhere(slack: float) -> None:
+    """Distance to the admissible set as a function of the action: at corners, at e = de = 0, out of reach."""
+    bench, params = make_bench(preset("memory", shield_slack=slack))
+
+    def penalty(action: Array, e: Array, de: Array, time: Array) -> Array:
+        target = params.reference.at(time)
+        q, dq = target.q - e, target.dq - de
+        phi = features(bench.features, params.law, dq)
+        return shielded(params.shield, params.law, target, q, dq, params.law.box.from_unit(action), phi).distance
+
+    keys = jax.random.split(jax.random.key(0), 4)
+    actions = jax.random.uniform(keys[0], (5000, 6), minval=-1, maxval=1).at[:100].set(1.0).at[100:200].set(-1.0)
+    e = 0.2 * jax.random.normal(keys[1], (5000, 2)).at[:300].set(0.0)
+    de = 0.5 * jax.random.normal(keys[2], (5000, 2)).at[:150].set(0.0)
+    times = 5 * jax.random.uniform(keys[3], (5000,))
+    values, gradients = jax.jit(jax.vmap(jax.value_and_grad(penalty)))(actions, e, de, times)
+    assert np.all(np.isfinite(gradients))
+    assert np.all(np.asarray(gradients)[np.asarray(values) == 0] == 0)
+    assert np.mean(np.asarray(values) > 0) > 0.05
+
+
 def test_distance_has_a_gradient_everywhere() -> None:
     point = jnp.array([0.1, 0.2])
     assert np.array_equal(jax.grad(distance)(point, point), np.zeros(2))
