@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# The environment variable reaches the build of the package too, the option would not.
+PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 .PHONY: demo test lint bench clean
 
@@ -21,17 +22,18 @@ bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/bench_plant.py
 
 # Stamps: set up again when what is to be installed changes.
-$(VENV)/demo-installed: pyproject.toml constraints.txt | $(VENV)
+$(VENV)/demo-installed: pyproject.toml constraints.txt | $(VENV)/created
 	$(PIP) --editable .
 	touch $@
 
-$(VENV)/test-installed: pyproject.toml constraints.txt | $(VENV)
+$(VENV)/test-installed: pyproject.toml constraints.txt | $(VENV)/created
 	$(PIP) --editable ".[dev]"
 	touch $@ $(VENV)/demo-installed
 
-$(VENV):
+$(VENV)/created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.11 ...")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
+	touch $@
 
 clean:
 	rm -rf $(VENV) demo

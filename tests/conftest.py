@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import os
 from collections.abc import Iterator
 
 import jax
@@ -14,8 +15,10 @@ settings.load_profile("incrt")
 @pytest.fixture(scope="session", autouse=True)
 def tuned_controllers_in_a_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The user's cache is neither read nor written; the workers of one test run share theirs."""
+    base = tmp_path_factory.getbasetemp()
+    folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("INCRT_CACHE", str(tmp_path_factory.getbasetemp().parent / "incrt-cache"))
+        patch.setenv("INCRT_CACHE", str(folder / "incrt-cache"))
         yield
 
 

@@ -1,18 +1,21 @@
 """The functional environment: gymnax's convention, contexts, random streams."""
 
 from functools import partial
-from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from gymnax.environments.environment import Environment
+from gymnax.wrappers.purerl import FlattenObservationWrapper, LogWrapper
+from jax import Array
+from scipy.stats import kstest, spearmanr
 
 from incrt.bench import Bench, Params, first_context, make_bench, next_context
 from incrt.config import BenchConfig, preset
 from incrt.controllers import Constant
 from incrt.evaluation import rollout
+from incrt.gymnax_env import StribeckGymnax
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +54,31 @@ def test_an_episode_ends_by_time_and_the_next_one_starts(made: tuple[Bench, Para
     assert state.payload != first_payload
 
 
+@pytest.mark.parametrize("wrapper", [LogWrapper, FlattenObservationWrapper])
+def test_gymnaxs_wrappers_run_on_it(wrapper: Any) -> None:
+    env = wrapper(StribeckGymnax(preset("memory", horizon=5)))
+    params = env.default_params
+    key = jax.random.key(0)
+    obs, state = env.reset(key, params)
+    for step in range(1, 7):
+        action = env.action_space(params).sample(key)
+        obs, state, reward, terminated, truncated, info = env.step(key, state, action, params)
+        assert not terminated
+        assert bool(truncated) == (step == 5)
+    assert obs.shape == env.observation_space(params).shape
+    assert float(reward) < 0
+    if wrapper is LogWrapper:
+        assert float(info["returned_episode_lengths"]) == 5
+
+
 def test_gymnaxs_own_driver_gives_the_same_step(made: tuple[Bench, Params]) -> None:
-    """gymnax 1.0 drives ``step_env``, ``reset_env`` and ``is_truncated`` itself; both must agree."""
+    """gymnax 1.0 does the automatic reset itself; both must agree."""
     bench, params = made
     _, state = bench.reset(jax.random.key(3), params)
-    duck = SimpleNamespace(
-        step_env=bench.step_env, reset_env=bench.reset_env, is_truncated=bench.is_truncated, default_params=params
-    )
+    driver = StribeckGymnax(preset("memory", horizon=5))
     for step in range(6):
         key, action = jax.random.key(step), jnp.linspace(-1, 1, 6)
-        obs, after, reward, terminated, truncated, _ = Environment.step.__wrapped__(duck, key, state, action, params)
+        obs, after, reward, terminated, truncated, _ = driver.step(key, state, action, params)
         ours = bench.step(key, state, action, params)
         np.testing.assert_allclose(obs, ours[0], atol=1e-6)
         np.testing.assert_allclose(reward, ours[2], rtol=1e-6)
@@ -88,13 +106,17 @@ def test_reward_is_the_presets() -> None:
         assert float(reward) == pytest.approx(-(weights[0] * float(e @ e) + weights[1] * float(de @ de)), rel=1e-4)
 
 
-def test_payload_estimate_is_drawn_once_an_episode() -> None:
+def test_the_draws_of_an_episode() -> None:
     bench, params = make_bench(BenchConfig())
     _, states = jax.vmap(bench.reset, in_axes=(0, None))(jax.random.split(jax.random.key(0), 4000), params)
-    error = np.asarray(states.payload_estimate - states.payload)
-    assert error.std() == pytest.approx(0.05, rel=0.05)
-    assert np.asarray(states.payload).min() >= 0
-    assert np.asarray(states.payload).max() <= 1.5
+    payload, error = np.asarray(states.payload), np.asarray(states.payload_estimate - states.payload)
+    position = np.asarray(states.plant.q)
+    assert kstest(payload / 1.5, "uniform").pvalue > 0.01
+    assert kstest(error / 0.05, "norm").pvalue > 0.01
+    assert kstest(position.ravel() / 0.01, "norm").pvalue > 0.01
+    draws = np.column_stack([payload, error, position])
+    correlation = spearmanr(draws).statistic
+    assert np.abs(correlation - np.eye(4)).max() < 0.06, "the draws of an episode are independent"
     state = jax.tree.map(lambda x: x[0], states)
     after, _ = bench.apply(jax.random.key(1), state, params.law.box.lower, params)
     assert after.payload_estimate == state.payload_estimate
@@ -140,6 +162,81 @@ def test_double_precision_runs_through() -> None:
     obs, state, reward, *_ = bench.step(jax.random.key(1), state, jnp.zeros(6), params)
     floats = [x for x in jax.tree.leaves((obs, state, reward)) if jnp.issubdtype(x.dtype, jnp.floating)]
     assert {x.dtype for x in floats} == {jnp.dtype("float64")}
+
+
+def test_noise_differs_from_step_to_step() -> None:
+    bench, params = make_bench(BenchConfig(noise_velocity=0.1, horizon=50))
+    found = rollout(bench, params, Constant(params.law.box.lower), jax.random.key(0), jnp.asarray(0.5))
+    quiet, quiet_params = make_bench(BenchConfig(horizon=50))
+    calm = rollout(quiet, quiet_params, Constant(params.law.box.lower), jax.random.key(0), jnp.asarray(0.5))
+    # K_d times a velocity error that jumps independently: successive torque differences have correlation -1/2.
+    jumps = np.diff(np.asarray(found.torque - calm.torque)[5:], axis=0)
+    assert np.all([np.corrcoef(jumps[1:, i], jumps[:-1, i])[0, 1] < -0.2 for i in range(2)])
+
+
+@pytest.mark.parametrize("shape", [(5,), (7,), (1, 6), ()])
+def test_an_action_of_the_wrong_shape_is_refused(made: tuple[Bench, Params], shape: tuple[int, ...]) -> None:
+    bench, params = made
+    _, state = bench.reset(jax.random.key(0), params)
+    with pytest.raises(ValueError, match=r"action must have shape \(6,\), got"):
+        bench.step(jax.random.key(1), state, jnp.zeros(shape), params)
+
+
+def test_three_joints_work_like_two() -> None:
+    three = BenchConfig(
+        inertia=(1.2, 0.6, 0.3),
+        payload_inertia=(0.8, 0.4, 0.2),
+        coulomb=(12, 8, 4),
+        breakaway=(18, 12, 6),
+        viscous=(3, 2, 1),
+        memory_gain=(25, 20, 10),
+        eta_max=(25, 20, 10),
+        shield_friction=(33, 20, 10),
+        initial_std=0.0,
+    )
+    bench, params = make_bench(three)
+    obs, state = bench.reset(jax.random.key(0), params)
+    obs, state, *_ = bench.step(jax.random.key(1), state, jnp.zeros(9), params)
+    assert obs.shape == (15,)
+    assert np.all(np.asarray(state.plant.dq) > 0)
+
+
+def test_a_robot_of_ones_own_takes_the_place_of_the_arm() -> None:
+    """A pendulum under gravity: with an exact model and no friction the law cancels gravity and the arm stays put."""
+
+    class Heavy(NamedTuple):
+        weight: Array
+
+        def mass(self, q: Array, payload: Array) -> Array:
+            return jnp.array([[2.0, 0.5], [0.5, 1.0]]) * (1 + payload)
+
+        def coriolis(self, q: Array, dq: Array, payload: Array) -> Array:
+            return 0.3 * dq
+
+        def gravity(self, q: Array, payload: Array) -> Array:
+            return self.weight * jnp.cos(q) * (1 + payload)
+
+    none = (0.0, 0.0)
+    config = BenchConfig(
+        coulomb=none,
+        breakaway=none,
+        viscous=none,
+        memory_gain=none,
+        initial_std=0.0,
+        dt=1e-3,
+        horizon=400,
+        shield=False,
+    )
+    heavy = Heavy(jnp.array([20.0, 10.0]))
+    bench, params = make_bench(config, robot=heavy)
+    gains = params.law.box.upper._replace(eta=jnp.zeros((1, 2)))
+    exact = jax.jit(partial(rollout, bench))(params, Constant(gains), jax.random.key(0), params.law.payload)
+    # The start is the only error: the arm rests while the reference moves.
+    assert np.abs(np.asarray(exact.e)).max() < 0.1
+    assert np.abs(np.asarray(exact.e)[-1]).max() < 0.02
+    blind = params._replace(law=params.law._replace(model=heavy._replace(weight=jnp.zeros(2))))
+    sagging = jax.jit(partial(rollout, bench))(blind, Constant(gains), jax.random.key(0), params.law.payload)
+    assert np.abs(np.asarray(sagging.e)[-1]).max() > 0.05
 
 
 def test_an_action_outside_the_cube_is_cut_to_it(made: tuple[Bench, Params]) -> None:

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from incrt.cli import main
+from incrt.config import preset
+from incrt.evaluation import evaluate
+from incrt.tuning import reference_controller
 
 
 def test_json_has_one_row_a_controller_and_regime_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,22 +34,34 @@ def test_table_and_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 
 
 def test_conditions_change_the_test_and_not_the_tuning(capsys: pytest.CaptureFixture[str]) -> None:
-    def best_constant(*options: str) -> float:
-        main(["baselines", "--tau-z", "5", "--json", *options])
-        rows = json.loads(capsys.readouterr().out)
-        return float(rows[1]["rmse"])
+    main(["baselines", "--tau-z", "5", "--json", "--reference", "fast", "--payloads", "3", "--delay", "1"])
+    nominal = preset("memory", tau_z=5.0)
+    tested = nominal.replace(reference="fast", eval_payloads=(3.0,), delay=1)
+    for row in json.loads(capsys.readouterr().out):
+        expected, _ = evaluate(tested, reference_controller(row["controller"], nominal))
+        assert row["rmse"] == pytest.approx(expected.rmse, rel=1e-6)
 
-    assert best_constant("--reference", "fast", "--payloads", "3", "--delay", "1") != best_constant()
+
+def test_a_controller_that_diverges_is_valid_json(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["baselines", "--tau-z", "5", "--json", "--delay", "60"])
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    rows = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert len(rows) == 5
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--tau-z", "0"], "tau_z must be a finite number > 0, got 0.0"),
-        (["--delay", "-1"], "delay must be a whole number >= 0, got -1"),
-        (["--payloads", "-1"], "eval_payloads must be a finite number >= 0"),
+        (["--tau-z", "0"], "tau_z must be a number > 0 and <= 1e+09, got 0.0"),
+        (["--delay", "-1"], "delay must be a whole number >= 0 and <= 1e+09, got -1"),
+        (["--payloads", "-1"], "eval_payloads must be a number >= 0"),
         (["--reference", "circle"], "reference must be one of paper, slow, fast, shifted, two_tone; got 'circle'"),
         (["--tau-z"], "at least one"),
+        (["--figure", "x.foo"], "figure must end in .png, .svg or .pdf"),
+        (["--figure", "/proc/no/x.png"], "figure cannot be written"),
     ],
 )
 def test_bad_options_end_with_one_line(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

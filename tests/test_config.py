@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from incrt.config import PRESETS, BenchConfig, preset
 
@@ -55,10 +57,14 @@ def test_a_configuration_survives_json() -> None:
         ("tau_z", math.nan, "> 0"),
         ("tau_z", math.inf, "> 0"),
         ("tau_z", "long", "a number"),
+        ("tau_z", "5", "a number"),
+        ("tau_z", None, "a number"),
+        ("tau_z", True, "a number"),
+        ("tau_z", 1e300, "<= 1e+09"),
         ("dt", 0.0, "> 0"),
         ("window", 0, ">= 1"),
         ("window", 2.5, "whole number"),
-        ("window", True, "whole number"),
+        ("window", True, "a number"),
         ("window", math.nan, "whole number"),
         ("horizon", 0, ">= 1"),
         ("substeps", 0, ">= 1"),
@@ -67,6 +73,10 @@ def test_a_configuration_survives_json() -> None:
         ("inertia", (0.0, 1.0), "> 0"),
         ("inertia", (), "1 entries"),
         ("inertia", 1.0, "list of numbers"),
+        ("inertia", None, "list of numbers"),
+        ("inertia", "12", "list of numbers"),
+        ("inertia", (1.0, None), "a number"),
+        ("k_d_range", None, "list of numbers"),
         ("coulomb", (1.0,), "2 entries, one per joint"),
         ("breakaway", (1.0, 1.0), "at least coulomb"),
         ("payload_range", (1.0, 0.5), "min <= max"),
@@ -81,9 +91,12 @@ def test_a_configuration_survives_json() -> None:
         ("baseline_k_d", 10.0, "k_d_range = [20.0, 40.0]"),
         ("eval_payloads", (), "at least one"),
         ("eval_payloads", (-0.5,), ">= 0"),
+        ("eval_payloads", (1.0, 1.0), "differ"),
         ("eval_rollouts", 0, ">= 1"),
         ("reference", "circle", "paper, slow, fast"),
         ("features", "fourier", "identity, tanh_viscous"),
+        ("reference", ["paper"], "a name"),
+        ("features", None, "a name"),
         ("shield", "yes", "True or False"),
         ("shield_rate", 0.0, "> 0"),
     ],
@@ -92,6 +105,26 @@ def test_bad_values_are_refused_by_field_and_accepted_range(field: str, value: A
     with pytest.raises(ValueError, match=field) as refusal:
         preset("memory", **{field: value})
     assert accepted in str(refusal.value)
+
+
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=3),
+    st.lists(st.floats() | st.none(), max_size=3),
+)
+
+
+@given(st.sampled_from([field.name for field in dataclasses.fields(BenchConfig)]), ANYTHING)
+def test_whatever_a_field_is_given_it_is_valid_or_refused_by_name(field: str, value: Any) -> None:
+    try:
+        config = BenchConfig().replace(**{field: value})
+    except ValueError as refusal:
+        assert field in str(refusal) or "breakaway" in str(refusal) or "payload_nominal" in str(refusal)  # noqa: PT017
+    else:
+        assert BenchConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
 
 
 def test_unknown_preset_names_the_known_ones() -> None:

@@ -210,6 +210,14 @@ def test_dry_friction_on_coupled_joints_solves_its_inclusion() -> None:
     assert min(stuck, sliding) > 50, "both cases must occur"
 
 
+def test_dry_friction_falls_from_breakaway_to_coulomb_as_the_paper_says() -> None:
+    friction = make_plant(CONFIG).friction
+    f_c, f_s = np.asarray(CONFIG.coulomb), np.asarray(CONFIG.breakaway)
+    for dq in (0.0, 0.02, -0.1, 0.17, 3.0):
+        literal = f_c + (f_s - f_c) * np.exp(-((dq / CONFIG.stribeck_velocity) ** 2))
+        np.testing.assert_allclose(friction.dry_level(jnp.full(2, dq)), literal, rtol=1e-6)
+
+
 def test_a_thousand_plants_are_one_vmap() -> None:
     rng = np.random.default_rng(1)
     plant = make_plant(CONFIG)
@@ -237,7 +245,7 @@ def test_regimes_differ_within_one_batch() -> None:
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_reference_derivatives_are_its_derivatives(name: str) -> None:
-    reference = make_reference(name)
+    reference = make_reference(CONFIG.replace(reference=name))
     for time in (0.0, 0.7, 4.2):
         target = reference.at(jnp.asarray(time))
         np.testing.assert_allclose(target.dq, jax.jacfwd(lambda t: reference.at(t).q)(time), atol=1e-5)
@@ -245,5 +253,5 @@ def test_reference_derivatives_are_its_derivatives(name: str) -> None:
 
 
 def test_the_papers_reference_is_the_papers() -> None:
-    target = make_reference("paper").at(jnp.asarray(1.3))
+    target = make_reference(CONFIG).at(jnp.asarray(1.3))
     np.testing.assert_allclose(target.q, [0.5 * np.sin(1.3), 0.3 * np.sin(1.5 * 1.3)], rtol=1e-6)

@@ -1,20 +1,23 @@
 """The shield against OSQP, against its own promise, and against finite differences."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import osqp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from jax import Array
 from scipy import sparse
 
-from incrt.bench import Bench, Params, make_bench
+from incrt.bench import State, make_bench
 from incrt.config import BenchConfig, preset
 from incrt.control import Gains, features, tracking_error
-from incrt.plant import PlantState
-from incrt.shield import HalfSpace, Shield, admissible_set, distance, lyapunov, project, shielded
+from incrt.plant import PlantState, Target
+from incrt.shield import HalfSpace, Shield, Verdict, admissible_set, distance, lyapunov, project, shielded
 
 COUNT = 100_000
 
@@ -126,7 +129,7 @@ def test_a_vanishing_direction_is_handled(offset: float, feasible: bool) -> None
     np.testing.assert_array_equal(onto, point)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e-12, 1e-3, 1e6, 1e30])
+@pytest.mark.parametrize("size", [1e-15, 1e-12, 1e-3, 1e6, 1e30])
 def test_the_size_of_the_normal_does_not_matter(size: float) -> None:
     direction = jnp.array([1.0, 0.5, 0.0, 0.0, -2.0, 0.25])
     onto, feasible = project(jnp.zeros(6), HalfSpace(size * direction, jnp.asarray(size)))
@@ -166,19 +169,18 @@ def test_projection_has_the_derivative_of_a_projection() -> None:
 def test_the_penalty_on_a_policy_has_a_finite_gradient_everywhere(slack: float) -> None:
     """Distance to the admissible set as a function of the action: at corners, at e = de = 0, out of reach."""
     bench, params = make_bench(preset("memory", shield_slack=slack))
-
-    def penalty(action: Array, e: Array, de: Array, time: Array) -> Array:
-        target = params.reference.at(time)
-        q, dq = target.q - e, target.dq - de
-        phi = features(bench.features, params.law, dq)
-        return shielded(params.shield, params.law, target, q, dq, params.law.box.from_unit(action), phi).distance
-
+    count = 5000
     keys = jax.random.split(jax.random.key(0), 4)
-    actions = jax.random.uniform(keys[0], (5000, 6), minval=-1, maxval=1).at[:100].set(1.0).at[100:200].set(-1.0)
-    e = 0.2 * jax.random.normal(keys[1], (5000, 2)).at[:300].set(0.0)
-    de = 0.5 * jax.random.normal(keys[2], (5000, 2)).at[:150].set(0.0)
-    times = 5 * jax.random.uniform(keys[3], (5000,))
-    values, gradients = jax.jit(jax.vmap(jax.value_and_grad(penalty)))(actions, e, de, times)
+    actions = jax.random.uniform(keys[0], (count, 6), minval=-1, maxval=1).at[:100].set(1.0).at[100:200].set(-1.0)
+    e = 0.2 * jax.random.normal(keys[1], (count, 2)).at[:300].set(0.0)
+    de = 0.5 * jax.random.normal(keys[2], (count, 2)).at[:150].set(0.0)
+    # A joint that barely errs beside one that does, and errors far below what a float can square.
+    e = e.at[400:500].set(0.0)
+    de = de.at[400:450].set(jnp.array([0.9, 1e-10])).at[450:500].set(jnp.array([1e-22, -1e-30]))
+    q_d, dq_d = 0.3 * jax.random.normal(keys[3], (2, count, 2)).at[:, 400:500].set(0.0)
+    observations = jnp.concatenate([q_d - e, dq_d - de, q_d, dq_d, jnp.zeros((count, 3))], axis=1)
+    penalty = jax.value_and_grad(lambda action, o: bench.shield_distance(o, action, params))
+    values, gradients = jax.jit(jax.vmap(penalty))(actions, observations)
     assert np.all(np.isfinite(gradients))
     assert np.all(np.asarray(gradients)[np.asarray(values) == 0] == 0)
     assert np.mean(np.asarray(values) > 0) > 0.05
@@ -190,49 +192,135 @@ def test_distance_has_a_gradient_everywhere() -> None:
     np.testing.assert_allclose(jax.grad(distance)(point, jnp.zeros(2)), point / jnp.linalg.norm(point), rtol=1e-6)
 
 
-def bounded_friction(dt: float) -> tuple[Bench, Params]:
-    """A bench whose friction stays inside F_bar whatever happens: dry friction only."""
-    config = BenchConfig()
-    bound, none = tuple(0.95 * x for x in config.shield_friction), (0.0, 0.0)
-    return make_bench(config.replace(breakaway=bound, coulomb=bound, viscous=none, memory_gain=none, dt=dt, substeps=1))
+def closed_loop(dt: float, substeps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """V before and after each step with gains as bad as the box allows, and whether the shield acted.
 
-
-def test_in_closed_loop_v_falls_as_promised_outside_the_ball() -> None:
-    """Random gains, as bad as a box allows, pass the shield; each step V must obey dV/dt <= -alpha V + epsilon."""
-    dt = 1e-3
-    bench, params = bounded_friction(dt)
-    law, shield = params.law, params.shield
-    ball = shield.slack / shield.rate
+    The promise is for a fixed Lambda; K_d and eta sit at the ends of the box, in half of the episodes jumping at every
+    step. Friction stays inside F_bar whatever happens, since it is dry friction only, and the payload is the law's.
+    """
+    config = BenchConfig(dt=dt, substeps=substeps)
+    dry, none = tuple(0.95 * x for x in config.shield_friction), (0.0, 0.0)
+    bench, params = make_bench(config.replace(breakaway=dry, coulomb=dry, viscous=none, memory_gain=none))
+    law = params.law
 
     def episode(key: Array) -> tuple[Array, Array, Array]:
-        start_key, gains_key = jax.random.split(key)
-        _, state = bench.start(start_key, params, law.payload)
-        far = PlantState(2 * jax.random.normal(start_key, (2,)), 3 * jax.random.normal(gains_key, (2,)), jnp.zeros(2))
+        keys = jax.random.split(key, 5)
+        _, state = bench.start(keys[0], params, law.payload)
+        far = PlantState(2 * jax.random.normal(keys[1], (2,)), 3 * jax.random.normal(keys[2], (2,)), jnp.zeros(2))
         state = state._replace(plant=far, measured_q=far.q, measured_dq=far.dq)
-        # The promise is for a fixed Lambda; K_d and eta may jump at every step, here between the ends of the box.
-        fixed = jax.random.uniform(gains_key, (2,), minval=-1, maxval=1)
+        jumping = jax.random.bernoulli(keys[3])
 
-        def step(state: Any, key: Array) -> tuple[Any, tuple[Array, Array, Array]]:
-            action = jnp.sign(jax.random.normal(key, (6,))).at[2:4].set(fixed)
-            gains = law.box.from_unit(action)
+        def step(state: State, key: Array) -> tuple[State, tuple[Array, Array, Array]]:
+            corner = jnp.sign(jax.random.normal(jnp.where(jumping, key, keys[4]), (6,)))
+            gains = law.box.from_unit(corner.at[2:4].set(0.3))
 
-            def v(state: Any) -> Array:
+            def v(state: State) -> Array:
                 error = tracking_error(bench.target(state, params), state.plant.q, state.plant.dq, gains.lam)
                 return lyapunov(law, state.plant.q, error.s)
 
             after, outcome = bench.apply(key, state, gains, params)
             return after, (v(state), v(after), outcome.verdict.active)
 
-        return jax.lax.scan(step, state, jax.random.split(gains_key, 1000))[1]
+        return jax.lax.scan(step, state, jax.random.split(keys[4], 1000))[1]
 
-    before, after, active = map(np.asarray, jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(5), 200)))
-    outside = before > float(ball)
-    assert outside.mean() > 0.05
-    assert active.mean() > 0.05
-    promised = before + dt * (-float(shield.rate) * before + float(shield.slack))
-    # Holding the torque for a step costs a term of second order in dt.
-    assert np.all(after[outside] < before[outside])
-    assert np.all(after[outside] <= (promised + 0.02 * before)[outside])
+    before, after, active = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(5), 400))
+    assert np.mean(active) > 0.01
+    return np.asarray(before, float), np.asarray(after, float), np.asarray(active)
+
+
+def test_in_closed_loop_v_falls_as_promised_outside_the_ball() -> None:
+    """dV/dt <= -alpha V + epsilon, step by step, where holding the torque for a step costs next to nothing."""
+    dt, config = 1e-3, BenchConfig()
+    before, after, active = closed_loop(dt, substeps=1)
+    outside = before > config.shield_slack / config.shield_rate
+    assert np.sum(outside & active) > 1000
+    promised = before + dt * (-config.shield_rate * before + config.shield_slack)
+    assert np.all((after <= promised + 1e-5 * before)[outside])
+    assert np.all((after < before)[outside])
+
+
+def test_at_the_control_interval_of_the_bench_v_falls_outside_a_somewhat_larger_ball() -> None:
+    """A torque held for 10 ms adds a term of second order that the condition does not count (docs/bench.md)."""
+    config = BenchConfig()
+    before, after, _ = closed_loop(config.dt, config.substeps)
+    ball = config.shield_slack / config.shield_rate
+    assert np.all((after < before)[before > 1.6 * ball])
+    assert np.all((after < 1.05 * before)[before > ball])
+    assert np.mean((after < before)[before > ball]) > 0.99
+    assert np.all(after[before <= ball] < 1.1 * ball), "the ball is left by little"
+
+
+@pytest.mark.parametrize("name", ["identity", "tanh_viscous"])
+def test_the_verdict_is_that_of_the_condition_written_out(name: str) -> None:
+    """Sum s_i^2 K_d,i + s' Phi eta >= alpha V + sum |s_i| F_bar_i - epsilon, in NumPy and double precision."""
+    config = preset("memory", features=name, shield_slack=12.0)
+    bench, params = make_bench(config)
+    count, rng = 20_000, np.random.default_rng(0)
+    e, de, dq = 0.15 * rng.normal(size=(count, 2)), 0.4 * rng.normal(size=(count, 2)), rng.normal(size=(count, 2))
+    points = rng.uniform(-1, 1, (count, config.action_dim))
+
+    @jax.jit
+    @jax.vmap
+    def judge(e: Array, de: Array, dq: Array, point: Array) -> tuple[Gains, Verdict, Array]:
+        q = jnp.zeros(2)
+        target = Target(q + e, dq + de, q)
+        gains = params.law.box.from_unit(point)
+        verdict = shielded(params.shield, params.law, target, q, dq, gains, features(name, params.law, dq))
+        observation = jnp.concatenate([q, dq, target.q, target.dq, jnp.zeros(3)])
+        return gains, verdict, bench.shield_distance(observation, point, params)
+
+    inputs = (jnp.asarray(x, jnp.float32) for x in (e, de, dq, points))
+    gains, verdict, distance_by_observation = judge(*inputs)
+
+    def surplus(gains: Gains) -> np.ndarray:
+        k_d, lam, eta = (np.asarray(x, float) for x in gains)
+        s = de + lam * e
+        mass = np.asarray(config.inertia) + config.payload_nominal * np.asarray(config.payload_inertia)
+        forward = eta[:, 0] if name == "identity" else np.tanh(dq / 0.05) * eta[:, 0] + dq * eta[:, 1]
+        v = 0.5 * np.sum(mass * s**2, -1)
+        needed = config.shield_rate * v + np.abs(s) @ np.asarray(config.shield_friction) - config.shield_slack
+        left: np.ndarray = np.sum(s**2 * k_d + s * forward, -1) - needed
+        return left
+
+    proposed, passed = surplus(gains), surplus(verdict.gains)
+    active, feasible = np.asarray(verdict.active), np.asarray(verdict.feasible)
+    clear = np.abs(proposed) > 1e-3
+    assert np.array_equal(active[clear], (proposed < 0)[clear])
+    assert 0.1 < active.mean() < 0.9
+    assert np.all(passed[feasible] > -1e-4)
+    np.testing.assert_allclose(passed[active & feasible], 0, atol=1e-4)
+    unit = jax.vmap(params.law.box.to_unit)
+    moved = np.linalg.norm(np.asarray(unit(verdict.gains)) - np.asarray(unit(gains)), axis=-1)
+    np.testing.assert_allclose(verdict.distance, moved, atol=1e-5)
+    np.testing.assert_allclose(distance_by_observation, verdict.distance, atol=1e-4)
+    for low, high, value in zip(params.law.box.lower, params.law.box.upper, verdict.gains, strict=True):
+        assert np.all((value >= low) & (value <= high))
+
+
+@given(
+    point=arrays(np.float32, 6, elements=st.floats(-1.5, 1.5, width=32)),
+    normal=arrays(np.float32, 6, elements=st.sampled_from([0.0, 1e-30, -1e-12, 1e-6, -0.3, 1.0, 50.0])),
+    offset=st.floats(-3, 3, width=32),
+)
+def test_projection_and_its_gradient_on_awkward_half_spaces(
+    point: np.ndarray, normal: np.ndarray, offset: float
+) -> None:
+    """Zero, tiny and mixed normals, points outside the cube: the result is in the cube, and nothing is NaN."""
+    size = np.abs(normal).sum()
+    offset = float(offset * size)
+    onto, feasible = PROJECT(jnp.asarray(point), HalfSpace(jnp.asarray(normal), jnp.asarray(offset, jnp.float32)))
+    onto = np.asarray(onto, float)
+    assert np.abs(onto).max() <= 1
+    if feasible and size > 1e-18:
+        assert offset - normal.astype(float) @ onto <= 1e-5 * size
+    gradient = GRADIENT(jnp.asarray(point), jnp.asarray(normal), jnp.asarray(offset, jnp.float32))
+    assert all(np.all(np.isfinite(part)) for part in gradient)
+
+
+PROJECT = jax.jit(project)
+GRADIENT = jax.jit(
+    jax.grad(lambda x, a, b: distance(project(x, HalfSpace(a, b))[0], jnp.clip(x, -1, 1)), argnums=(0, 1, 2))
+)
 
 
 @pytest.mark.parametrize("name", ["memory", "paper"])

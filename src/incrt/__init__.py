@@ -4,8 +4,8 @@ from importlib.util import find_spec
 
 from incrt.bench import Bench, make_bench
 from incrt.config import BenchConfig, preset
-from incrt.evaluation import evaluate
-from incrt.references import CONTROLLERS, reference_controller
+from incrt.evaluation import evaluate, evaluate_policy
+from incrt.tuning import CONTROLLERS, reference_controller
 
 __version__ = "0.1.0"
 
@@ -14,6 +14,7 @@ __all__ = [
     "Bench",
     "BenchConfig",
     "evaluate",
+    "evaluate_policy",
     "make_bench",
     "preset",
     "reference_controller",

@@ -16,7 +16,7 @@ from jax import Array
 
 from incrt.config import BenchConfig
 from incrt.control import Gains, Law, computed_torque, features, make_law, tracking_error
-from incrt.plant import Plant, PlantState, Reference, Target, control_step, make_plant, make_reference
+from incrt.plant import Plant, PlantState, Reference, Robot, Target, control_step, make_plant, make_reference
 from incrt.shield import Shield, Verdict, make_shield, shielded
 
 FRICTION_REGIME = 0.2
@@ -63,13 +63,12 @@ class Outcome(NamedTuple):
     """The torque the law computed, within its limits."""
     e: Array
     """True tracking error after the step."""
-    de: Array
     reward: Array
 
 
 @dataclass(frozen=True)
 class Space:
-    """A box of vectors; has what gymnax's wrappers read of a space."""
+    """A box of vectors."""
 
     low: float
     high: float
@@ -151,6 +150,8 @@ class Bench:
         self, key: Array, state: State, action: Array, params: Params
     ) -> tuple[Array, State, Array, Array, dict[str, Array]]:
         """One control step without automatic reset. An episode only ever ends by its time limit."""
+        if action.shape != (self.num_actions,):
+            raise ValueError(f"action must have shape ({self.num_actions},), got {action.shape}")
         gains = params.law.box.from_unit(jnp.clip(action, -1, 1))
         state, outcome = self.apply(key, state, gains, params)
         info = {
@@ -202,9 +203,21 @@ class Bench:
         parts = [state.measured_q, state.measured_dq, target.q, target.dq, rest]
         return jnp.concatenate(parts, dtype=state.measured_q.dtype)
 
+    def shield_distance(self, observation: Array, action: Array, params: Params) -> Array:
+        """Distance in the unit cube from an action to the admissible ones, as the shield would see it.
+
+        A function of what a replay buffer holds, with finite gradients: made for a penalty on the actor.
+        """
+        q, dq, q_d, dq_d = jnp.split(observation[: 4 * self.dof], 4)
+        target = Target(q_d, dq_d, jnp.zeros_like(q_d))
+        gains = params.law.box.from_unit(action)
+        phi = features(self.features, params.law, dq)
+        return shielded(params.shield, params.law, target, q, dq, gains, phi).distance
+
     def apply(self, key: Array, state: State, gains: Gains, params: Params) -> tuple[State, Outcome]:
-        """One control step with the given gains."""
+        """One control step with the given gains, cut to the box."""
         q, dq, law = state.measured_q, state.measured_dq, params.law
+        gains = law.box.clip(gains)
         target = self.target(state, params)
         phi = features(self.features, law, dq)
         if self.shield:
@@ -225,7 +238,7 @@ class Bench:
         )
         e, de, _ = tracking_error(self.target(state, params), plant.q, plant.dq, verdict.gains.lam)
         reward = -(params.reward_error * jnp.sum(e**2) + params.reward_velocity * jnp.sum(de**2))
-        return state, Outcome(verdict, torque, e, de, reward)
+        return state, Outcome(verdict, torque, e, reward)
 
     def _measure(self, key: Array, q: Array, dq: Array, params: Params) -> tuple[Array, Array]:
         """Joint positions and velocities as the sensors give them."""
@@ -235,8 +248,11 @@ class Bench:
         return q + params.noise_position * noise[0], dq + params.noise_velocity * noise[1]
 
 
-def make_bench(config: BenchConfig, dtype: Any = jnp.float32) -> tuple[Bench, Params]:
-    """The environment of a configuration and its numbers, in the given precision."""
+def make_bench(config: BenchConfig, dtype: Any = jnp.float32, robot: Robot | None = None) -> tuple[Bench, Params]:
+    """The environment of a configuration and its numbers, in the given precision.
+
+    ``robot`` takes the place of the paper's arm, in the plant and in the law's model of it.
+    """
 
     def array(value: Any) -> Array:
         return jnp.asarray(value, dtype)
@@ -251,10 +267,13 @@ def make_bench(config: BenchConfig, dtype: Any = jnp.float32) -> tuple[Bench, Pa
         shield=config.shield,
         noisy=config.noise_position > 0 or config.noise_velocity > 0,
     )
+    plant, law = make_plant(config, dtype), make_law(config, dtype)
+    if robot is not None:
+        plant, law = plant._replace(robot=robot), law._replace(model=robot)
     params = Params(
-        plant=make_plant(config, dtype),
-        reference=make_reference(config.reference, dtype),
-        law=make_law(config, dtype),
+        plant=plant,
+        reference=make_reference(config, dtype),
+        law=law,
         shield=make_shield(config, dtype),
         payload_range=array(config.payload_range),
         payload_std=array(config.payload_std),

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from incrt.config import BenchConfig, preset
-from incrt.evaluation import Evaluation, Trajectory, delta_pct, evaluate
-from incrt.references import CONTROLLERS, reference_controller
+from incrt.evaluation import Evaluation, Trajectory, delta_pct, evaluate, headroom_closed
+from incrt.tuning import CONTROLLERS, reference_controller
 
 _log = Console(stderr=True, highlight=False)
 
@@ -35,7 +35,7 @@ class Baselines:
     payloads: tuple[float, ...] | None = None
     """Payloads to test on [kg]; they may lie outside the range of the preset."""
     reference: str | None = None
-    """Trajectory to follow: paper, slow, fast, shifted or two_tone."""
+    """Name of the trajectory to follow."""
     noise_position: float | None = None
     """Standard deviation of the measured positions [rad]."""
     noise_velocity: float | None = None
@@ -62,17 +62,20 @@ class Baselines:
         tested_on = [config.replace(**changes) for config in tuned_for]
         if not tested_on:
             raise ValueError("tau_z must name at least one memory horizon")
+        if self.figure is not None:
+            _prepare(self.figure)
         rows = []
         for nominal, config in zip(tuned_for, tested_on, strict=True):
             found = _evaluate_references(nominal, config)
-            baseline = found["baseline"][0].rmse
-            rows += [_row(name, config, evaluation, baseline) for name, (evaluation, _) in found.items()]
+            tested = {"preset": self.preset, "tau_z": config.tau_z, **changes}
+            rows += _rows(tested, {name: evaluation for name, (evaluation, _) in found.items()})
+        title = ", ".join([f"preset {self.preset}", *(f"{name} {value}" for name, value in changes.items())])
         if self.figure is not None:
-            _draw(self.figure, f"preset {self.preset}", tested_on[-1], {name: one for name, (_, one) in found.items()})
+            _draw(self.figure, title, tested_on[-1], {name: one for name, (_, one) in found.items()})
         if self.json:
-            sys.stdout.write(json.dumps(rows, indent=2) + "\n")
+            sys.stdout.write(json.dumps(rows, indent=2, allow_nan=False) + "\n")
         else:
-            Console().print(_table(f"Reference controllers, preset {self.preset}", rows))
+            Console().print(_table(f"Reference controllers, {title}", rows))
 
 
 def _evaluate_references(nominal: BenchConfig, config: BenchConfig) -> dict[str, tuple[Evaluation, Trajectory]]:
@@ -85,30 +88,45 @@ def _evaluate_references(nominal: BenchConfig, config: BenchConfig) -> dict[str,
     return found
 
 
-def _row(name: str, config: BenchConfig, evaluation: Evaluation, baseline_rmse: float) -> dict[str, Any]:
-    row = {
-        "controller": name,
-        "tau_z": config.tau_z,
-        "delta_pct": delta_pct(evaluation.rmse, baseline_rmse),
-        **evaluation.to_dict(),
-    }
-    # JSON has no infinity: a controller that diverged has null for a figure.
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
+def _rows(tested: dict[str, Any], found: dict[str, Evaluation]) -> list[dict[str, Any]]:
+    def headroom(evaluation: Evaluation) -> float:
+        return headroom_closed(evaluation.rmse, found["best_constant"].rmse, found["clairvoyant"].rmse)
+
+    return [
+        _finite(
+            {
+                "controller": name,
+                **tested,
+                "delta_pct": delta_pct(evaluation.rmse, found["baseline"].rmse),
+                "headroom_closed": headroom(evaluation),
+                **evaluation.to_dict(),
+            }
+        )
+        for name, evaluation in found.items()
+    ]
+
+
+def _finite(value: Any) -> Any:
+    """The value with null for every number that JSON does not know: the figures of a controller that diverged."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _COLUMNS = {
     "RMSE": ("rmse", "{:.4f}"),
     "Δ%": ("delta_pct", "{:+.1f}"),
-    "<0.1": ("success", "{}"),
+    "closed": ("headroom_closed", "{:.0%}"),
     "max e": ("max_error", "{:.3f}"),
     "τ rms": ("torque_rms", "{:.1f}"),
     "τ TV": ("torque_tv", "{:.0f}"),
-    "η sat%": ("eta_saturation_pct", "{:.1f}"),
-    "shield%": ("shield_active_pct", "{:.2f}"),
+    "η sat": ("eta_saturation_pct", "{:.1f}"),
+    "shield": ("shield_active_pct", "{:.2f}"),
 }
 _CAPTION = (
-    "RMSE and max e: tracking error (rad); Δ%: against the baseline; τ: torque (N m), TV its total variation; "
-    "η sat: feed-forward at its bound; shield: steps at which it changed the gains"
+    "RMSE and max e: tracking error (rad); Δ%: against the baseline; closed: of the way from the best constant to the "
+    "clairvoyant; τ: torque (N m), TV its total variation; "
+    "η sat: feed-forward at its bound (%); shield: steps at which it changed the gains (%)"
 )
 
 
@@ -125,10 +143,21 @@ def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def _cell(value: Any, form: str) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "-" if value is None else form.format(value)
+def _cell(value: float | None, form: str) -> str:
+    if value is None:
+        return "-"
+    return form.format(value) if abs(value) < 1e5 else f"{value:.0e}"
+
+
+def _prepare(path: Path) -> None:
+    """Refuse a file that could not be written, before the work and not after it."""
+    if path.suffix not in {".png", ".svg", ".pdf"}:
+        raise ValueError(f"figure must end in .png, .svg or .pdf, got {str(path)!r}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    except OSError as error:
+        raise ValueError(f"figure cannot be written: {error}") from error
 
 
 def _draw(path: Path, title: str, config: BenchConfig, trajectories: dict[str, Trajectory]) -> None:
@@ -140,7 +169,7 @@ def _draw(path: Path, title: str, config: BenchConfig, trajectories: dict[str, T
     }
     title = f"{title}, tau_z = {config.tau_z:g} s, payload {config.eval_payloads[middle]:g} kg"
     tracking_figure(title, rollouts, path)
-    _log.print(f"wrote {path}")
+    _log.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 FEATURES = ("identity", "tanh_viscous")
 """Names of the feed-forward feature matrix Phi: ``identity``, or tanh(dq/v0) and dq side by side."""
 
@@ -118,6 +120,7 @@ class BenchConfig:
     def __post_init__(self) -> None:
         _canonicalise(self)
         _check_numbers(self)
+        _check_payloads(self)
         _check_names(self)
         _check_relations(self)
 
@@ -164,7 +167,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 def preset(name: str = "memory", **changes: Any) -> BenchConfig:
     """The named preset, with the given fields changed."""
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"preset must be one of {', '.join(PRESETS)}; got {name!r}")
     return BenchConfig().replace(**{**PRESETS[name], **changes})
 
@@ -176,8 +179,11 @@ class _Rule(NamedTuple):
     accepts: Callable[[float], bool]
 
 
-_POSITIVE = _Rule("a finite number > 0", lambda x: x > 0)
-_NON_NEGATIVE = _Rule("a finite number >= 0", lambda x: x >= 0)
+_LARGEST = 1e9
+"""Beyond this single precision soon overflows."""
+
+_POSITIVE = _Rule("a number > 0", lambda x: x > 0)
+_NON_NEGATIVE = _Rule("a number >= 0", lambda x: x >= 0)
 _COUNT = _Rule("a whole number >= 1", lambda x: x >= 1)
 _INDEX = _Rule("a whole number >= 0", lambda x: x >= 0)
 
@@ -220,36 +226,41 @@ _PER_JOINT = {
 _RANGES = ("payload_range", "k_d_range", "lam_range")
 
 
+def _number(name: str, value: Any) -> float:
+    try:
+        if not isinstance(value, (str, bool, np.bool)):
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name} must be a number, got {value!r}")
+
+
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    try:
+        if not isinstance(value, str):
+            return tuple(_number(name, entry) for entry in value)
+    except TypeError:
+        pass
+    raise ValueError(f"{name} must be a list of numbers, got {value!r}")
+
+
 def _canonicalise(config: BenchConfig) -> None:
     """Turn lists and NumPy numbers into tuples and Python numbers, so that equal configurations compare equal."""
-
-    def number(name: str, value: Any) -> float:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} must be a number, got {value!r}") from None
-
-    def numbers(name: str, value: Any) -> tuple[float, ...]:
-        try:
-            return tuple(number(name, entry) for entry in value)
-        except TypeError:
-            raise ValueError(f"{name} must be a list of numbers, got {value!r}") from None
-
     for name in _SCALARS:
-        object.__setattr__(config, name, number(name, getattr(config, name)))
+        object.__setattr__(config, name, _number(name, getattr(config, name)))
     for name, rule in _WHOLE.items():
         value = getattr(config, name)
-        if isinstance(value, bool) or number(name, value) % 1 != 0:  # NaN and infinity fail this test too
+        if _number(name, value) % 1 != 0:  # NaN and infinity fail this test too
             raise ValueError(f"{name} must be {rule.accepted}, got {value!r}")
         object.__setattr__(config, name, int(value))
     for name in (*_PER_JOINT, *_RANGES, "eval_payloads"):
-        if getattr(config, name) is not None:
-            object.__setattr__(config, name, numbers(name, getattr(config, name)))
+        if name != "torque_limit" or config.torque_limit is not None:
+            object.__setattr__(config, name, _numbers(name, getattr(config, name)))
 
 
 def _check(name: str, value: float, rule: _Rule) -> None:
-    if not (math.isfinite(value) and rule.accepts(value)):
-        raise ValueError(f"{name} must be {rule.accepted}, got {value!r}")
+    if not (abs(value) <= _LARGEST and rule.accepts(value)):  # NaN fails the first test
+        raise ValueError(f"{name} must be {rule.accepted} and <= {_LARGEST:g}, got {value!r}")
 
 
 def _check_numbers(config: BenchConfig) -> None:
@@ -258,7 +269,7 @@ def _check_numbers(config: BenchConfig) -> None:
         _check(name, getattr(config, name), rule)
     for name, rule in _PER_JOINT.items():
         values = getattr(config, name)
-        if name == "torque_limit" and values is None:
+        if values is None:  # no torque limit
             continue
         if len(values) != max(config.dof, 1):
             raise ValueError(f"{name} must have {max(config.dof, 1)} entries, one per joint; got {values!r}")
@@ -266,22 +277,31 @@ def _check_numbers(config: BenchConfig) -> None:
             _check(name, value, rule)
     for name in _RANGES:
         values = getattr(config, name)
-        if len(values) != 2 or not (0 <= values[0] <= values[1] < math.inf):
-            raise ValueError(f"{name} must be (min, max) with 0 <= min <= max, got {values!r}")
+        if len(values) != 2 or not (0 <= values[0] <= values[1] <= _LARGEST):
+            raise ValueError(f"{name} must be (min, max) with 0 <= min <= max <= {_LARGEST:g}, got {values!r}")
+
+
+def _check_payloads(config: BenchConfig) -> None:
+    """Refuse payloads that cannot be evaluated."""
     if not config.eval_payloads:
         raise ValueError("eval_payloads must hold at least one payload")
+    if len(set(config.eval_payloads)) < len(config.eval_payloads):
+        raise ValueError(f"eval_payloads must differ from each other, got {config.eval_payloads!r}")
     for value in config.eval_payloads:
         _check("eval_payloads", value, _NON_NEGATIVE)
 
 
 def _check_names(config: BenchConfig) -> None:
     """Refuse a name that is not on its list."""
+    for name in ("features", "reference"):
+        if not isinstance(getattr(config, name), str):
+            raise ValueError(f"{name} must be a name, got {getattr(config, name)!r}")  # noqa: TRY004
     if config.features not in FEATURES:
         raise ValueError(f"features must be one of {', '.join(FEATURES)}; got {config.features!r}")
     if config.reference not in REFERENCES:
         raise ValueError(f"reference must be one of {', '.join(REFERENCES)}; got {config.reference!r}")
-    if config.shield not in (True, False):
-        raise ValueError(f"shield must be True or False, got {config.shield!r}")
+    if not isinstance(config.shield, bool):
+        raise ValueError(f"shield must be True or False, got {config.shield!r}")  # noqa: TRY004
 
 
 def _check_relations(config: BenchConfig) -> None:
@@ -294,8 +314,3 @@ def _check_relations(config: BenchConfig) -> None:
         low, high = getattr(config, span)
         if not low <= getattr(config, name) <= high:
             raise ValueError(f"{name} must lie in {span} = [{low}, {high}], got {getattr(config, name)!r}")
-    if len(REFERENCES[config.reference]) != config.dof:
-        joints = len(REFERENCES[config.reference])
-        raise ValueError(
-            f"inertia must have {joints} entries for reference {config.reference!r}, got {config.inertia!r}"
-        )

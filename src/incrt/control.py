@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from incrt.config import BenchConfig
-from incrt.plant import Robot, Target, make_plant, times
+from incrt.plant import Robot, Target, make_plant, mass_times
 
 
 class Gains(NamedTuple):
@@ -103,7 +103,7 @@ def computed_torque(law: Law, target: Target, q: Array, dq: Array, gains: Gains,
     """tau = M_hat (ddq_d + Lambda de) + C_hat dq + G_hat + K_d (de + Lambda e) + Phi eta, eq. (7), in its limits."""
     error = tracking_error(target, q, dq, gains.lam)
     torque = (
-        times(law.mass(q), target.ddq + gains.lam * error.de)
+        mass_times(law.mass(q), target.ddq + gains.lam * error.de)
         + law.model.coriolis(q, dq, law.payload)
         + law.model.gravity(q, law.payload)
         + gains.k_d * error.s

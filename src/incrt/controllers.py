@@ -6,12 +6,13 @@ record of numbers with two functions, so that a batch of controllers is one more
 
 from typing import Any, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
 from incrt.bench import Params, State
 from incrt.control import Gains, computed_torque
-from incrt.plant import Target, times
+from incrt.plant import Target, control_step, mass_times
 
 
 class Sight(NamedTuple):
@@ -31,7 +32,10 @@ class Sight(NamedTuple):
 
 
 class Controller(Protocol):
-    """Chooses the gains. Whatever it remembers between two steps is a pytree that the caller carries."""
+    """Chooses the gains.
+
+    A controller is a pytree of arrays, such as a NamedTuple, and so is whatever it remembers between two steps.
+    """
 
     def start(self, params: Params, sight: Sight) -> Any:
         """The memory at the start of an episode."""
@@ -75,7 +79,7 @@ class Adaptive(NamedTuple):
     rate_coulomb: Array
     rate_viscous: Array
     rate_memory: Array
-    horizon: Array
+    filter_time: Array
 
     def start(self, params: Params, sight: Sight) -> AdaptiveMemory:
         zero = jnp.zeros_like(sight.q)
@@ -87,7 +91,7 @@ class Adaptive(NamedTuple):
         e, de = sight.target.q - sight.q, sight.target.dq - sight.dq
         s, dq_r, ddq_r = de + lam * e, sight.target.dq + lam * e, sight.target.ddq + lam * de
         one = jnp.ones_like(law.payload)
-        per_kilogram = times(law.model.mass(sight.q, one) - law.model.mass(sight.q, 0 * one), ddq_r)
+        per_kilogram = mass_times(law.model.mass(sight.q, one) - law.model.mass(sight.q, 0 * one), ddq_r)
         direction = jnp.tanh(dq_r / law.tanh_velocity)
         wanted = (
             per_kilogram * memory.payload
@@ -98,13 +102,13 @@ class Adaptive(NamedTuple):
         eta = allocate(params, sight.phi, wanted)
         learning = jnp.where(_saturated(params, eta), 0, s)
         low, high = params.payload_range - law.payload
-        decay = jnp.exp(-dt / self.horizon)
+        decay = jnp.exp(-dt / self.filter_time)
         memory = AdaptiveMemory(
-            payload=jnp.clip(memory.payload + dt * self.rate_payload * jnp.sum(per_kilogram * s), low, high),
+            payload=jnp.clip(memory.payload + dt * self.rate_payload * jnp.sum(per_kilogram * learning), low, high),
             coulomb=jnp.maximum(memory.coulomb + dt * self.rate_coulomb * direction * learning, 0),
             viscous=jnp.maximum(memory.viscous + dt * self.rate_viscous * dq_r * learning, 0),
             memory_gain=jnp.maximum(memory.memory_gain + dt * self.rate_memory * memory.filtered * learning, 0),
-            filtered=decay * memory.filtered + self.horizon * (1 - decay) * sight.dq,
+            filtered=decay * memory.filtered + self.filter_time * (1 - decay) * sight.dq,
         )
         return self.gains._replace(eta=eta), memory
 
@@ -120,6 +124,7 @@ class Observer(NamedTuple):
     """A momentum observer whose estimate of the disturbance torque is fed forward.
 
     What the momentum M dq does beyond the applied torque is the disturbance; it is smoothed with the given bandwidth.
+    For a constant mass matrix: with M(q) the momentum also changes by C'dq, which would count as disturbance.
     """
 
     gains: Gains
@@ -127,25 +132,27 @@ class Observer(NamedTuple):
 
     def start(self, params: Params, sight: Sight) -> ObserverMemory:
         mass = params.law.model.mass(sight.q, sight.payload_estimate)
-        return ObserverMemory(jnp.zeros_like(sight.q), times(mass, sight.dq))
+        return ObserverMemory(jnp.zeros_like(sight.q), mass_times(mass, sight.dq))
 
     def act(self, params: Params, memory: ObserverMemory, sight: Sight) -> tuple[Gains, ObserverMemory]:
         law, dt, q, dq, payload = params.law, params.plant.dt, sight.q, sight.dq, sight.payload_estimate
         mass = law.model.mass(q, payload)
-        momentum = times(mass, dq)
+        momentum = mass_times(mass, dq)
         surprise = memory.coasting + dt * sight.torque - momentum
         disturbance = memory.disturbance - jnp.expm1(-self.bandwidth * dt) * surprise / dt
         rigid = law.model.coriolis(q, dq, payload) + law.model.gravity(q, payload)
         coasting = momentum - dt * (rigid + disturbance)
         ddq_r = sight.target.ddq + self.gains.lam * (sight.target.dq - dq)
-        eta = allocate(params, sight.phi, disturbance + times(mass - law.mass(q), ddq_r))
+        eta = allocate(params, sight.phi, disturbance + mass_times(mass - law.mass(q), ddq_r))
         return self.gains._replace(eta=eta), ObserverMemory(disturbance, coasting)
 
 
 class Clairvoyant(NamedTuple):
-    """Knows z, the payload and the plant, and inverts one control step of it.
+    """Knows z, the payload and the plant, and inverts it over one control interval, as one implicit step.
 
-    The feed-forward brings the velocity to dq_d + approach * e at the end of the step, as far as the box allows.
+    The feed-forward brings the velocity to dq_d + approach * e at the end of the interval, as far as the box allows.
+    Where torques are delayed it first runs the plant through those still pending. It cancels the feedback on noisy
+    measurements as well; with noise it need not be the best that can be done.
     """
 
     gains: Gains
@@ -157,13 +164,18 @@ class Clairvoyant(NamedTuple):
     def act(self, params: Params, memory: None, sight: Sight) -> tuple[Gains, None]:
         plant, truth = params.plant, sight.truth
         robot, friction, dt = plant.robot, plant.friction, plant.dt
-        q, dq, z = truth.plant
-        after = params.reference.at((truth.time + 1) * dt)
-        v = after.dq + self.approach * (sight.target.q - q)
+        now = truth.time + len(truth.pending)
+        q, dq, z = jax.lax.scan(
+            lambda state, torque: (control_step(plant, state, torque, truth.payload, substeps=1), None),
+            truth.plant,
+            truth.pending,
+        )[0]
+        e = params.reference.at(now * dt).q - q
+        v = params.reference.at((now + 1) * dt).dq + self.approach * e
         mass = robot.mass(q, truth.payload)
         a, b = friction.memory_over(dt)
         needed = (
-            times(mass, v - dq) / dt
+            mass_times(mass, v - dq) / dt
             + robot.coriolis(q, dq, truth.payload)
             + robot.gravity(q, truth.payload)
             + a * z

@@ -73,7 +73,7 @@ class StribeckEnv(gym.Env[Floats, Floats]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012  # Gymnasium declares it so
         "render_modes": ["rgb_array"],
-        "render_fps": 25,
+        "render_fps": 100,
     }
 
     def __init__(self, preset: str = "memory", render_mode: str | None = None, **fields: Any) -> None:
@@ -81,6 +81,7 @@ class StribeckEnv(gym.Env[Floats, Floats]):
             raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.config = named_preset(preset, **fields)
         self.render_mode = render_mode
+        self.metadata = {**self.metadata, "render_fps": round(1 / self.config.dt)}
         shape = (self.config.window, self.config.observation_dim)
         self.observation_space = spaces.Box(-np.inf, np.inf, shape, np.float32)
         self.action_space = spaces.Box(-1.0, 1.0, (self.config.action_dim,), np.float32)
@@ -93,13 +94,13 @@ class StribeckEnv(gym.Env[Floats, Floats]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Floats, dict[str, Any]]:
         """Start an episode; ``options={"payload": kg}`` fixes its payload, otherwise one is drawn."""
-        super().reset(seed=seed)
         payload = self._chosen_payload(options or {})
-        self._key = jax.random.key(int(self.np_random.integers(2**31)))
+        super().reset(seed=seed)
+        start_key, self._noise_key = jax.random.split(jax.random.key(int(self.np_random.integers(2**31))))
         if payload is None:
-            self._state, observation = self._programs.reset(self._key)
+            self._state, observation = self._programs.reset(start_key)
         else:
-            self._state, observation = self._programs.start(self._key, payload)
+            self._state, observation = self._programs.start(start_key, payload)
         self._context[:] = observation
         self._steps = 0
         self._errors = []
@@ -114,8 +115,12 @@ class StribeckEnv(gym.Env[Floats, Floats]):
             raise ValueError(f"action must have shape {self.action_space.shape}, got {action.shape}")
         if not np.isfinite(action).all():
             raise ValueError(f"action must be finite numbers in [-1, 1], got {action}")
-        self._state, results = self._programs.step(self._key, self._state, action)
+        self._state, results = self._programs.step(self._noise_key, self._state, action)
         values = np.asarray(results)
+        if not np.isfinite(values).all():
+            raise FloatingPointError(
+                f"the arm diverged at step {self._steps + 1}: dt, delay or the gains make this closed loop unstable"
+            )
         n, d_c = self.config.dof, self.config.observation_dim
         self._context[:-1] = self._context[1:]
         self._context[-1] = values[:d_c]
@@ -143,20 +148,36 @@ class StribeckEnv(gym.Env[Floats, Floats]):
         from incrt.report.arm import ArmDrawing  # matplotlib takes a while to import and few environments draw
 
         if self._drawing is None:
-            self._drawing = ArmDrawing(self.config.horizon, self.config.dt)
+            self._drawing = ArmDrawing(self.config.dof, self.config.horizon, self.config.dt)
         n = self.config.dof
         errors = np.asarray(self._errors, np.float32).reshape(-1, n)
         q, q_d = np.asarray(self._programs.state(self._state).plant.q), self._context[-1, 2 * n : 3 * n]
         picture: npt.NDArray[np.uint8] = self._drawing.frame(q, q_d, errors)
         return picture
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Compiled programs and pictures stay behind; the other side makes its own."""
+        state = {**self.__dict__, "_programs": None, "_drawing": None}
+        if self._state is not None:
+            state["_state"] = np.asarray(self._state)
+            state["_noise_key"] = np.asarray(jax.random.key_data(self._noise_key))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._programs = _programs(self.config)
+        if self._state is not None:
+            self._state = jnp.asarray(self._state)
+            self._noise_key = jax.random.wrap_key_data(jnp.asarray(self._noise_key))
+
     def _chosen_payload(self, options: dict[str, Any]) -> float | None:
         if unknown := sorted(set(options) - {"payload"}):
             raise ValueError(f"unknown reset option {', '.join(unknown)}; accepted: payload")
         if "payload" not in options:
             return None
-        payload = float(options["payload"])
-        low, high = self.config.payload_range
-        if not low <= payload <= high:
-            raise ValueError(f"payload must lie in [{low}, {high}] kg, got {payload}; payload_range sets these bounds")
-        return payload
+        payload, (low, high) = options["payload"], self.config.payload_range
+        if not (isinstance(payload, (int, float, np.number)) and low <= payload <= high):
+            raise ValueError(
+                f"payload must be a number in [{low}, {high}] kg, got {payload!r}; payload_range sets these bounds"
+            )
+        return float(payload)

@@ -2,19 +2,24 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax import Array
 
-from incrt.bench import Bench, Params, State, make_bench
+from incrt.bench import Bench, Params, State, first_context, make_bench, next_context
 from incrt.config import SUCCESS_RMSE, BenchConfig
 from incrt.control import Gains, features
 from incrt.controllers import Controller, Sight
+from incrt.plant import Robot
+
+Policy: TypeAlias = Callable[[npt.NDArray[np.float32]], npt.ArrayLike]
 
 
 class Trajectory(NamedTuple):
@@ -66,8 +71,9 @@ def delta_pct(rmse: float, baseline_rmse: float) -> float:
 
 
 def headroom_closed(rmse: float, best_constant_rmse: float, clairvoyant_rmse: float) -> float:
-    """How much of the way from the best constant gains to the clairvoyant a policy goes."""
-    return (best_constant_rmse - rmse) / (best_constant_rmse - clairvoyant_rmse)
+    """How much of the way from the best constant gains to the clairvoyant a policy goes; NaN if there is no way."""
+    way = best_constant_rmse - clairvoyant_rmse
+    return (best_constant_rmse - rmse) / way if way > 0 else math.nan
 
 
 def see(bench: Bench, params: Params, state: State) -> Sight:
@@ -93,21 +99,27 @@ def rollout(bench: Bench, params: Params, controller: Controller, key: Array, pa
     def step(carry: tuple[State, Any], _: None) -> tuple[tuple[State, Any], Trajectory]:
         state, memory = carry
         gains, memory = controller.act(params, memory, see(bench, params, state))
-        state, outcome = bench.apply(jax.random.fold_in(noise_key, state.time), state, gains, params)
-        record = Trajectory(
-            time=state.time * params.plant.dt,
-            q=state.plant.q,
-            q_d=state.plant.q + outcome.e,
-            e=outcome.e,
-            z=state.plant.z,
-            torque=outcome.torque,
-            gains=outcome.verdict.gains,
-            shield_active=outcome.verdict.active,
-            shield_feasible=outcome.verdict.feasible,
-        )
+        state, record = _recorded_step(bench, params, noise_key, state, gains)
         return (state, memory), record
 
     return jax.lax.scan(step, (state, memory), length=bench.horizon)[1]
+
+
+def _recorded_step(
+    bench: Bench, params: Params, noise_key: Array, state: State, gains: Gains
+) -> tuple[State, Trajectory]:
+    state, outcome = bench.apply(jax.random.fold_in(noise_key, state.time), state, gains, params)
+    return state, Trajectory(
+        time=state.time * params.plant.dt,
+        q=state.plant.q,
+        q_d=state.plant.q + outcome.e,
+        e=outcome.e,
+        z=state.plant.z,
+        torque=outcome.torque,
+        gains=outcome.verdict.gains,
+        shield_active=outcome.verdict.active,
+        shield_feasible=outcome.verdict.feasible,
+    )
 
 
 @partial(jax.jit, static_argnames="bench")
@@ -127,11 +139,50 @@ def rmse(e: Array) -> Array:
     return jnp.sqrt(jnp.mean(jnp.sum(e**2, -1), -1))
 
 
-def evaluate(config: BenchConfig, controller: Controller) -> tuple[Evaluation, Trajectory]:
-    """Evaluate a controller as the configuration says; also gives the rollouts behind the figures."""
-    bench, params = make_bench(config)
+def evaluate(config: BenchConfig, controller: Controller, robot: Robot | None = None) -> tuple[Evaluation, Trajectory]:
+    """Evaluate a controller as the configuration says; also gives the rollouts behind the figures.
+
+    ``robot`` takes the place of the paper's arm, as in :func:`incrt.bench.make_bench`.
+    """
+    if not hasattr(controller, "act") or not all(isinstance(leaf, Array) for leaf in jax.tree.leaves(controller)):
+        raise ValueError(
+            "controller must have start and act and be a pytree of JAX arrays, such as a NamedTuple "
+            f"(see incrt.controllers.Controller); got {type(controller).__name__}"
+        )
+    bench, params = make_bench(config, robot=robot)
     keys, payloads = evaluation_draws(config)
     trajectory = rollouts(bench, params, controller, keys, payloads)
+    return summarise(config, trajectory), trajectory
+
+
+def evaluate_policy(config: BenchConfig, policy: Policy) -> tuple[Evaluation, Trajectory]:
+    """Evaluate any function from contexts to actions on the rollouts of :func:`evaluate`.
+
+    ``policy`` is called once a control step with the contexts of all rollouts, shape (rollouts, W, d_c), and returns
+    their actions in [-1, 1], shape (rollouts, dim). For a model of Stable-Baselines3 it is
+    ``lambda contexts: model.predict(contexts, deterministic=True)[0]``.
+    """
+    bench, params = make_bench(config)
+    keys, payloads = evaluation_draws(config)
+    start_keys, noise_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+    observations, states = jax.vmap(bench.start, in_axes=(0, None, 0))(start_keys, params, payloads)
+    contexts = jax.vmap(partial(first_context, window=config.window))(observations)
+
+    @jax.jit
+    @jax.vmap
+    def step(key: Array, state: State, context: Array, action: Array) -> tuple[State, Array, Trajectory]:
+        gains = params.law.box.from_unit(jnp.clip(action, -1, 1))
+        state, record = _recorded_step(bench, params, key, state, gains)
+        return state, next_context(context, bench.observe(state, params)), record
+
+    records = []
+    for _ in range(config.horizon):
+        actions = np.asarray(policy(np.asarray(contexts)), np.float32)
+        if actions.shape != (len(keys), config.action_dim):
+            raise ValueError(f"policy must give actions of shape {(len(keys), config.action_dim)}, got {actions.shape}")
+        states, contexts, record = step(noise_keys, states, contexts, jnp.asarray(actions))
+        records.append(record)
+    trajectory = jax.tree.map(lambda *rows: jnp.stack(rows, axis=1), *records)
     return summarise(config, trajectory), trajectory
 
 
@@ -154,7 +205,7 @@ def summarise(config: BenchConfig, trajectory: Trajectory) -> Evaluation:
         eta_saturation_pct=_percent(np.abs(eta) >= bound * (1 - 1e-6)),
         shield_active_pct=_percent(np.asarray(trajectory.shield_active)),
         shield_infeasible_pct=_percent(~np.asarray(trajectory.shield_feasible)),
-        per_payload={f"{p:g}": float(r) for p, r in zip(config.eval_payloads, by_payload, strict=True)},
+        per_payload={str(p): float(r) for p, r in zip(config.eval_payloads, by_payload, strict=True)},
     )
 
 

@@ -4,8 +4,9 @@ Pure functions of one state; ``jax.vmap`` makes many. A record such as :class:`P
 numbers may differ from run to run in one batch, and its dtype decides the precision.
 
 The integrator is implicit Euler in the velocity. Dry friction is a set-valued force, so its sign is part of the
-solution: a joint sticks exactly, and nothing chatters at a 10 ms control interval. Viscous friction and the memory that
-builds up within the substep are taken at the new velocity too, which makes the friction dissipative at any step size.
+solution: a joint sticks exactly, and nothing chatters at a 10 ms control interval; only its size is taken at the old
+velocity. Viscous friction and the memory that builds up within the substep are taken at the new velocity too, which
+makes the friction dissipative at any step size.
 """
 
 from typing import NamedTuple, Protocol
@@ -33,8 +34,8 @@ class Robot(Protocol):
         """G(q), shape (n,)."""
 
 
-class TwoLink(NamedTuple):
-    """The paper's planar two-link arm: diagonal mass matrix, gravity compensated."""
+class DecoupledArm(NamedTuple):
+    """Diagonal mass matrix, gravity compensated, any number of joints: with two, the paper's planar arm."""
 
     inertia: Array
     payload_inertia: Array
@@ -94,7 +95,7 @@ def substep(plant: Plant, state: PlantState, torque: Array, payload: Array, h: A
     a, b = friction.memory_over(h)
     # M (v - dq) = h (torque - C - G - a z - (sigma + b) v - dry), with v the new velocity: what multiplies v acts
     # like additional mass.
-    momentum = times(mass, dq) + h * (torque - robot.coriolis(q, dq, payload) - robot.gravity(q, payload) - a * z)
+    momentum = mass_times(mass, dq) + h * (torque - robot.coriolis(q, dq, payload) - robot.gravity(q, payload) - a * z)
     v = _stick_or_slip(_plus_diagonal(mass, h * (friction.viscous + b)), momentum, h * friction.dry_level(dq))
     return PlantState(q + h * v, v, a * z + b * v)
 
@@ -102,9 +103,12 @@ def substep(plant: Plant, state: PlantState, torque: Array, payload: Array, h: A
 def control_step(plant: Plant, state: PlantState, torque: Array, payload: Array, substeps: int) -> PlantState:
     """Hold the torque for one control interval."""
     h = plant.dt / substeps
-    for _ in range(substeps):
-        state = substep(plant, state, torque, payload, h)
-    return state
+
+    def one(_: int, state: PlantState) -> PlantState:
+        return substep(plant, state, torque, payload, h)
+
+    after: PlantState = jax.lax.fori_loop(0, substeps, one, state, unroll=min(substeps, 4))
+    return after
 
 
 def _stick_or_slip(mass: Array, momentum: Array, level: Array) -> Array:
@@ -131,7 +135,7 @@ def _stick_or_slip(mass: Array, momentum: Array, level: Array) -> Array:
     return jnp.where(jnp.all(jnp.sign(exact) == jnp.sign(rough)), exact, rough)
 
 
-def times(mass: Array, vector: Array) -> Array:
+def mass_times(mass: Array, vector: Array) -> Array:
     """M v, whether the mass matrix is given whole or by its diagonal."""
     return mass * vector if mass.ndim == 1 else mass @ vector
 
@@ -172,7 +176,7 @@ def make_plant(config: BenchConfig, dtype: jnp.dtype = jnp.float32) -> Plant:
         return jnp.asarray(value, dtype)
 
     return Plant(
-        robot=TwoLink(array(config.inertia), array(config.payload_inertia)),
+        robot=DecoupledArm(array(config.inertia), array(config.payload_inertia)),
         friction=Friction(
             coulomb=array(config.coulomb),
             breakaway=array(config.breakaway),
@@ -185,7 +189,9 @@ def make_plant(config: BenchConfig, dtype: jnp.dtype = jnp.float32) -> Plant:
     )
 
 
-def make_reference(name: str, dtype: jnp.dtype = jnp.float32) -> Reference:
-    """The reference of that name."""
-    amplitude, omega, phase = jnp.moveaxis(jnp.asarray(REFERENCES[name], dtype), -1, 0)
+def make_reference(config: BenchConfig, dtype: jnp.dtype = jnp.float32) -> Reference:
+    """The reference that the configuration names; an arm with more than two joints repeats the first two."""
+    sines = REFERENCES[config.reference]
+    joints = [sines[joint % len(sines)] for joint in range(config.dof)]
+    amplitude, omega, phase = jnp.moveaxis(jnp.asarray(joints, dtype), -1, 0)
     return Reference(amplitude, omega, phase)

@@ -1,10 +1,10 @@
 """The shield: which gains are admissible at a state, and the nearest ones that are.
 
-With V = 1/2 s' M_hat s and s = de + Lambda e, the law gives
+With V = 1/2 s' M_hat s and s = de + Lambda e, a constant M_hat and a constant Lambda, the law gives
 
-    dV/dt = -sum s_i^2 K_d,i - s' Phi eta + s' d,
+    dV/dt = -sum s_i^2 K_d,i - s' Phi eta + s' d,    d = F + (M - M_hat) ddq,
 
-where d is the torque of friction and of whatever the law does not know of the payload. For every |d_i| <= F_bar_i,
+where d is the torque of friction and of the payload that the law does not know. For every |d_i| <= F_bar_i,
 dV/dt <= -alpha V + epsilon follows from
 
     sum s_i^2 K_d,i + s' Phi eta >= alpha V + sum |s_i| F_bar_i - epsilon.
@@ -23,10 +23,12 @@ from jax import Array
 
 from incrt.config import BenchConfig
 from incrt.control import Gains, Law, tracking_error
-from incrt.plant import Target, times
+from incrt.plant import Target, mass_times
 
-_NEGLIGIBLE = 1e-20
-"""Entries of the normal that are smaller than this part of its largest one cannot be used to reach the half-space."""
+_NEGLIGIBLE = 1e-9
+"""Entries of the normal smaller than this part of its largest one do not help to reach the half-space."""
+_VANISHING = 1e-18
+"""A normal smaller than this has no direction; squares of smaller numbers underflow in single precision."""
 
 
 class Shield(NamedTuple):
@@ -58,7 +60,7 @@ class Verdict(NamedTuple):
 
 def lyapunov(law: Law, q: Array, s: Array) -> Array:
     """V = 1/2 s' M_hat s."""
-    return 0.5 * jnp.sum(s * times(law.mass(q), s))
+    return 0.5 * jnp.sum(s * mass_times(law.mass(q), s))
 
 
 def admissible_set(shield: Shield, law: Law, target: Target, q: Array, dq: Array, lam: Array, phi: Array) -> HalfSpace:
@@ -98,25 +100,26 @@ def project(point: Array, half_space: HalfSpace) -> tuple[Array, Array]:
     The answer is clip(point + mu a, -1, 1), where mu >= 0 is the root of a rising piecewise linear function whose kinks
     are known. Without one, the vertex that misses the half-space least is returned.
     """
-    largest = jnp.max(jnp.abs(half_space.normal))
-    scale = jnp.where(largest > 0, largest, 1)
+    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(half_space.normal)))
+    scale = jnp.where(largest > _VANISHING, largest, 1)
     a, b = half_space.normal / scale, half_space.offset / scale
-    usable = jnp.abs(a) > _NEGLIGIBLE
+    usable = (largest > _VANISHING) & (jnp.abs(a) > _NEGLIGIBLE)
     a = jnp.where(usable, a, 0)
     feasible = jnp.sum(jnp.abs(a)) >= b
 
     def moved(mu: Array) -> Array:
         return jnp.clip(point + mu[..., None] * a, -1, 1)
 
-    # Where each coordinate reaches either side of the cube; the root lies between two neighbouring kinks.
+    # Where each coordinate reaches either side of the cube. The root lies between the last of these kinks that is short
+    # of the half-space and the first that is not; no gradient is needed to know which two.
     divisor = jnp.where(usable, a, 1)
     kinks = jnp.concatenate([(-1 - point) / divisor, (1 - point) / divisor])
-    kinks = jnp.where(jnp.tile(usable, 2), jnp.maximum(kinks, 0), 0)
+    kinks = jax.lax.stop_gradient(jnp.where(jnp.tile(usable, 2), jnp.maximum(kinks, 0), 0))
     short = jnp.sum(moved(kinks) * a, -1) < b
     before = jnp.max(jnp.where(short, kinks, 0))
-    after = jnp.max(jnp.where(short, before, kinks))
-    after = jnp.min(jnp.where(short, after, kinks))
-    between = jax.lax.stop_gradient((before + after) / 2)
+    after = jnp.min(jnp.where(short, jnp.inf, kinks))
+    after = jnp.where(jnp.isfinite(after), after, before)
+    between = (before + after) / 2
 
     # There the free coordinates are known, and the root is the ratio of two sums.
     free = usable & (jnp.abs(point + between * a) < 1)

@@ -41,5 +41,4 @@ def tracking_figure(title: str, trajectories: Mapping[str, Trajectory], path: Pa
         axis.set_ylabel(label)
     figure.suptitle(title)
     axes[0, 0].legend(fontsize="small")
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)

@@ -73,11 +73,11 @@ def _adaptive(params: Params, gains: Gains, x: Array) -> Adaptive:
     del params
     return Adaptive(
         gains,
-        rate_payload=_spread(x[0], 1e-3, 1e1),
+        rate_payload=_spread(x[0], 1e-3, 1e2),
         rate_coulomb=_spread(x[1], 1e1, 1e4),
         rate_viscous=_spread(x[2], 1e0, 1e4),
         rate_memory=_spread(x[3], 1e1, 1e5),
-        horizon=_spread(x[4], 0.3, 10.0),
+        filter_time=_spread(x[4], 0.3, 30.0),
     )
 
 
@@ -102,7 +102,7 @@ def _tuned_point(name: str, config: BenchConfig, gains: Gains) -> Array:
     path = cache_folder() / f"{name}-{_digest(config)}.json"
     try:
         point = jnp.asarray(json.loads(path.read_text())["point"])
-        if point.shape == (family.dim,):
+        if point.shape == (family.dim,) and bool(jnp.all(jnp.abs(point) <= 1)):
             return point
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not searched yet, or unreadable: search
@@ -133,14 +133,14 @@ def cache_folder() -> Path:
 
 
 def _digest(config: BenchConfig) -> str:
-    """Identifies a configuration and the source text that a search depends on."""
-    text = json.dumps(dataclasses.asdict(config), sort_keys=True) + _source()
+    """Identifies all that a search depends on: configuration, source text, JAX."""
+    text = json.dumps(dataclasses.asdict(config), sort_keys=True) + _source() + jax.__version__
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 @cache
 def _source() -> str:
-    names = ("plant", "control", "shield", "bench", "controllers", "evaluation", "references", "search")
+    names = ("config", "plant", "control", "shield", "bench", "controllers", "evaluation", "tuning", "search")
     return "".join((Path(__file__).parent / f"{name}.py").read_text() for name in names)
 
 

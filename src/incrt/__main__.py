@@ -1,0 +1,5 @@
+"""``python -m incrt``."""
+
+from incrt.cli import main
+
+main()
