@@ -74,6 +74,10 @@ def main() -> None:
             f"{'none' if slack is None else format(slack, '4.0f')} {delta_pct(best.rmse, baseline.rmse):15.1f} %"
             f" {best.shield_active_pct:8.1f} % {100 * active:20.1f} % {error:24.3f} rad"
         )
+    print("\nshare of random gains that is shielded at the slack of the presets")
+    for name in ("memory", "paper"):
+        shares = [open_loop(*make_bench(incrt.preset(name, tau_z=tau_z)), random)[0] for tau_z in REGIMES]
+        print(f"  {name:7s}", *(f"{100 * share:6.2f} %" for share in shares))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,26 @@
+"""The README's examples run as they stand, one after the other."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+class Model:
+    """Stands for a trained model of Stable-Baselines3."""
+
+    def predict(self, contexts: np.ndarray, deterministic: bool) -> tuple[np.ndarray, None]:
+        assert deterministic
+        return np.zeros((len(contexts), 6)), None
+
+
+def test_examples_run() -> None:
+    examples = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) == 4
+    names: dict[str, Any] = {"model": Model()}
+    for example in examples:
+        exec(example, names)  # noqa: S102
+    assert names["figures"].rmse > 0
