@@ -141,6 +141,9 @@ def test_noise_is_fresh_and_tells_nothing_of_the_payload() -> None:
         payloads.append(info["payload"])
     correlation = np.corrcoef(np.column_stack([firsts, payloads]).T)
     assert np.abs(correlation - np.eye(5)).max() < 0.25
+    positions = np.array([env.step(zero)[0][0, :2] for _ in range(100)])
+    jitter = np.diff(positions, n=2, axis=0).std()  # second differences leave the noise and take away the motion
+    assert jitter == pytest.approx(0.1 * np.sqrt(6), rel=0.3)
 
 
 @pytest.mark.parametrize("started", [False, True])

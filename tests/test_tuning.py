@@ -15,7 +15,7 @@ from incrt import tuning
 from incrt.bench import Params, make_bench
 from incrt.config import BenchConfig, preset
 from incrt.control import Gains
-from incrt.controllers import Constant, Controller, Sight
+from incrt.controllers import Clairvoyant, Constant, Controller, Sight
 from incrt.evaluation import (
     Evaluation,
     Trajectory,
@@ -25,6 +25,7 @@ from incrt.evaluation import (
     evaluation_draws,
     headroom_closed,
     rollouts,
+    see,
     summarise,
 )
 from incrt.search import minimise
@@ -242,6 +243,25 @@ def test_other_conditions_change_the_result(scenario: dict[str, Any]) -> None:
     nominal, other = evaluate(config, controller)[0], evaluate(config.replace(**scenario), controller)[0]
     assert math.isfinite(other.rmse)
     assert other.rmse != pytest.approx(nominal.rmse, rel=1e-4)
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_with_enough_torque_the_clairvoyant_reaches_its_velocity_in_one_step(delay: int) -> None:
+    """It inverts the plant: hidden memory, true payload, friction, and torques still on their way."""
+    config = preset("memory", eta_max=(1e4, 1e4), shield=False, substeps=1, delay=delay, initial_std=0.05)
+    bench, params = make_bench(config)
+    controller = Clairvoyant(params.law.box.upper, approach=jnp.asarray(20.0))
+    _, state = bench.start(jax.random.key(0), params, jnp.asarray(1.4))
+    state = state._replace(plant=state.plant._replace(z=jnp.array([9.0, -6.0])), pending=jnp.full((delay, 2), 15.0))
+    errors = []
+    for step in range(4 + delay):
+        gains, _ = controller.act(params, None, see(bench, params, state))
+        before = bench.target(state, params).q - state.plant.q
+        state, _ = bench.apply(jax.random.key(1), state, gains, params)
+        wanted = bench.target(state, params).dq + 20.0 * before
+        if step >= delay:  # from here on its own torques are applied
+            errors.append(np.abs(np.asarray(state.plant.dq - wanted)).max())
+    assert max(errors) < 1e-3
 
 
 @pytest.mark.parametrize("delay", [1, 3])
