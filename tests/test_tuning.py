@@ -15,7 +15,7 @@ from incrt import tuning
 from incrt.bench import Params, make_bench
 from incrt.config import BenchConfig, preset
 from incrt.control import Gains
-from incrt.controllers import Clairvoyant, Constant, Controller, Sight
+from incrt.controllers import Clairvoyant, Constant, Controller, Observer, Sight
 from incrt.evaluation import (
     Evaluation,
     Trajectory,
@@ -121,6 +121,16 @@ def test_the_best_constant_is_not_beaten_by_scipys_global_optimiser() -> None:
         rng=np.random.default_rng(0),
     )
     assert result("memory", 2.0, "best_constant").rmse <= found.fun * 1.0005
+
+
+def test_where_tuning_ends_without_noise() -> None:
+    """The stiffest gains of the box, and an observer as fast as allowed."""
+    config = preset("memory", tau_z=2.0)
+    constant, observer = reference_controller("best_constant", config), reference_controller("observer", config)
+    assert isinstance(constant, Constant)
+    assert isinstance(observer, Observer)
+    np.testing.assert_allclose([*constant.gains.k_d, *constant.gains.lam], [40, 40, 6, 6])
+    assert float(observer.bandwidth) == pytest.approx(1000, rel=1e-3)
 
 
 def test_every_reference_stays_inside_the_box() -> None:
