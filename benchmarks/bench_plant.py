@@ -5,6 +5,7 @@ single environment; both simulate a far simpler plant.
 """
 
 import argparse
+import dataclasses
 import os
 import statistics
 import time
@@ -18,7 +19,7 @@ import jax
 from jax import Array
 
 import incrt
-from incrt.bench import make_bench
+from incrt.bench import Bench, make_bench
 from incrt.plant import PlantState, control_step
 
 STEPS = 500
@@ -36,7 +37,7 @@ def steps_per_second(run: Callable[..., Any], inputs: tuple[Any, ...], steps: in
 
 
 def batch_figures(batch: int) -> dict[str, float]:
-    """Control steps per second of the plant alone, of the whole environment, and of the peer."""
+    """Control steps per second of the plant alone, of the environment with and without shield, and of the peer."""
     bench, params = make_bench(incrt.preset("memory"))
     keys = jax.random.split(jax.random.key(0), batch)
     _, states = jax.vmap(bench.reset, in_axes=(0, None))(keys, params)
@@ -51,8 +52,8 @@ def batch_figures(batch: int) -> dict[str, float]:
 
         return jax.lax.scan(step, start, torques)[0]
 
-    @jax.jit
-    def environment(state: Any, actions: Array) -> tuple[Any, Array]:
+    @partial(jax.jit, static_argnums=0)
+    def environment(bench: Bench, state: Any, actions: Array) -> tuple[Any, Array]:
         def step(state: Any, action: Array) -> tuple[Any, Array]:
             key = jax.random.key(0)  # without noise no draw is made
             _, state, reward, _, _ = jax.vmap(lambda s, a: bench.step_env(key, s, a, params))(state, action)
@@ -74,8 +75,9 @@ def batch_figures(batch: int) -> dict[str, float]:
 
     return {
         "plant": steps_per_second(plant, (states.plant, states.payload, torques), STEPS * batch),
-        "environment (shield, law, plant, observation)": steps_per_second(
-            environment, (states, actions), STEPS * batch
+        "environment": steps_per_second(environment, (bench, states, actions), STEPS * batch),
+        "environment without shield": steps_per_second(
+            environment, (dataclasses.replace(bench, shield=False), states, actions), STEPS * batch
         ),
         "gymnax Pendulum-v1": steps_per_second(peer, (peer_states, actions[..., :1]), STEPS * batch),
     }
@@ -103,10 +105,10 @@ def main() -> None:
     batch = parser.parse_args().batch
     print(f"{jax.devices()[0].platform}, {os.cpu_count()} cores, jax {jax.__version__}")
     figures = batch_figures(batch)
-    slowest = figures["gymnax Pendulum-v1"]
+    peer_speed = figures["gymnax Pendulum-v1"]
     print(f"\ncontrol steps per second, batch {batch}, median of 7 runs of {STEPS} steps")
     for name, value in figures.items():
-        print(f"  {name:48s} {value / 1e6:8.2f} million   {value / slowest:6.2f} x peer")
+        print(f"  {name:48s} {value / 1e6:8.2f} million   {value / peer_speed:6.2f} x peer")
     print("\nlatency of one step of a single environment, median of 3000")
     peer = step_latency("Pendulum-v1")
     for name, fields in (("incrt/Stribeck-v0", {"window": 20}), ("incrt/Stribeck-v0", {"window": 50})):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import pytest
@@ -20,6 +21,13 @@ def tuned_controllers_in_a_temporary_folder(tmp_path_factory: pytest.TempPathFac
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INCRT_CACHE", str(folder / "incrt-cache"))
         yield
+
+
+@pytest.fixture
+def without_friction() -> dict[str, Any]:
+    """Fields of a configuration without friction and shield, so that the law can be seen alone."""
+    none = (0.0, 0.0)
+    return {"coulomb": none, "breakaway": none, "viscous": none, "memory_gain": none, "shield": False}
 
 
 @pytest.fixture

@@ -201,7 +201,7 @@ def test_three_joints_work_like_two() -> None:
     assert np.all(np.asarray(state.plant.dq) > 0)
 
 
-def test_a_robot_of_ones_own_takes_the_place_of_the_arm() -> None:
+def test_a_robot_of_ones_own_takes_the_place_of_the_arm(without_friction: dict[str, Any]) -> None:
     """A pendulum under gravity: with an exact model and no friction the law cancels gravity and the arm stays put."""
 
     class Heavy(NamedTuple):
@@ -216,17 +216,7 @@ def test_a_robot_of_ones_own_takes_the_place_of_the_arm() -> None:
         def gravity(self, q: Array, payload: Array) -> Array:
             return self.weight * jnp.cos(q) * (1 + payload)
 
-    none = (0.0, 0.0)
-    config = BenchConfig(
-        coulomb=none,
-        breakaway=none,
-        viscous=none,
-        memory_gain=none,
-        initial_std=0.0,
-        dt=1e-3,
-        horizon=400,
-        shield=False,
-    )
+    config = BenchConfig(initial_std=0.0, dt=1e-3, horizon=400, **without_friction)
     heavy = Heavy(jnp.array([20.0, 10.0]))
     bench, params = make_bench(config, robot=heavy)
     gains = params.law.box.upper._replace(eta=jnp.zeros((1, 2)))

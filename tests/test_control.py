@@ -1,5 +1,7 @@
 """The control law, the box and the squashing against their formulas."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -74,20 +76,11 @@ def test_torque_limits_hold() -> None:
 
 
 @pytest.mark.usefixtures("float64")
-def test_without_friction_and_with_an_exact_model_the_error_decays_as_the_law_predicts() -> None:
+def test_without_friction_and_with_an_exact_model_the_error_decays_as_the_law_predicts(
+    without_friction: dict[str, Any],
+) -> None:
     """M ds/dt = -K_d s and de/dt = s - Lambda e, so (e, s) follows a matrix exponential."""
-    none = (0.0, 0.0)
-    config = BenchConfig(
-        coulomb=none,
-        breakaway=none,
-        viscous=none,
-        memory_gain=none,
-        dt=1e-4,
-        horizon=5000,
-        substeps=1,
-        initial_std=0.05,
-        shield=False,
-    )
+    config = BenchConfig(dt=1e-4, horizon=5000, substeps=1, initial_std=0.05, **without_friction)
     bench, params = make_bench(config, jnp.float64)
     gains = Gains(jnp.full(2, 30.0), jnp.full(2, 5.0), jnp.zeros((1, 2)))
     key = jnp.asarray([0, 7], jnp.uint32)

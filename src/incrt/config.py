@@ -295,13 +295,13 @@ def _check_names(config: BenchConfig) -> None:
     """Refuse a name that is not on its list."""
     for name in ("features", "reference"):
         if not isinstance(getattr(config, name), str):
-            raise ValueError(f"{name} must be a name, got {getattr(config, name)!r}")  # noqa: TRY004
+            raise ValueError(f"{name} must be a name, got {getattr(config, name)!r}")
     if config.features not in FEATURES:
         raise ValueError(f"features must be one of {', '.join(FEATURES)}; got {config.features!r}")
     if config.reference not in REFERENCES:
         raise ValueError(f"reference must be one of {', '.join(REFERENCES)}; got {config.reference!r}")
     if not isinstance(config.shield, bool):
-        raise ValueError(f"shield must be True or False, got {config.shield!r}")  # noqa: TRY004
+        raise ValueError(f"shield must be True or False, got {config.shield!r}")
 
 
 def _check_relations(config: BenchConfig) -> None:

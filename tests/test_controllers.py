@@ -1,0 +1,209 @@
+"""Reference controllers: the required figures, what each knows, who is better than whom."""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import differential_evolution
+
+from incrt.bench import Params, make_bench
+from incrt.config import BenchConfig, preset
+from incrt.control import Gains
+from incrt.controllers import Clairvoyant, Constant, Controller, Observer, Sight
+from incrt.evaluation import (
+    Evaluation,
+    delta_pct,
+    evaluate,
+    evaluation_draws,
+    rollouts,
+    see,
+)
+from incrt.tuning import CONTROLLERS, reference_controller
+
+REGIMES = (1.0, 2.0, 5.0)
+
+
+@cache
+def result(preset_name: str, tau_z: float, controller: str) -> Evaluation:
+    config = preset(preset_name, tau_z=tau_z)
+    return evaluate(config, reference_controller(controller, config))[0]
+
+
+def change(preset_name: str, tau_z: float, controller: str) -> float:
+    return delta_pct(result(preset_name, tau_z, controller).rmse, result(preset_name, tau_z, "baseline").rmse)
+
+
+@pytest.mark.parametrize("tau_z", REGIMES)
+def test_baseline_error(tau_z: float) -> None:
+    assert result("memory", tau_z, "baseline").rmse == pytest.approx(0.130, abs=0.005)
+    assert not result("memory", tau_z, "baseline").success
+
+
+@pytest.mark.parametrize("tau_z", REGIMES)
+def test_halving_the_substep_hardly_moves_the_baseline(tau_z: float) -> None:
+    config = preset("memory", tau_z=tau_z, substeps=4)
+    halved = evaluate(config, reference_controller("baseline", config))[0].rmse
+    assert halved == pytest.approx(result("memory", tau_z, "baseline").rmse, rel=0.02)
+
+
+@pytest.mark.parametrize("preset_name", ["memory", "paper"])
+@pytest.mark.parametrize("tau_z", REGIMES)
+def test_best_constant(preset_name: str, tau_z: float) -> None:
+    assert change(preset_name, tau_z, "best_constant") == pytest.approx(-34, abs=2)
+
+
+@pytest.mark.parametrize("tau_z", REGIMES)
+def test_clairvoyant(tau_z: float) -> None:
+    assert change("paper", tau_z, "clairvoyant") <= -58
+    assert change("memory", tau_z, "clairvoyant") <= -95
+
+
+# The table of docs/bench.md: a slip in a controller that costs a fraction of a point is still a slip.
+MEASURED = {
+    ("memory", 1.0): (-35.72, -97.87, -97.17, -99.08),
+    ("memory", 2.0): (-35.00, -97.48, -96.96, -98.33),
+    ("memory", 5.0): (-34.33, -96.22, -95.85, -96.74),
+    ("paper", 1.0): (-35.72, -61.16, -61.16, -61.20),
+    ("paper", 2.0): (-35.00, -59.21, -59.22, -59.26),
+    ("paper", 5.0): (-34.33, -58.41, -58.40, -58.46),
+}
+
+
+@pytest.mark.parametrize(("preset_name", "tau_z"), MEASURED)
+def test_each_reference_controller_is_as_good_as_measured(preset_name: str, tau_z: float) -> None:
+    found = [change(preset_name, tau_z, name) for name in CONTROLLERS[1:]]
+    np.testing.assert_allclose(found, MEASURED[preset_name, tau_z], atol=0.05)
+    best_constant, adaptive, observer, clairvoyant = found
+    assert clairvoyant < min(adaptive, observer) < max(adaptive, observer) < best_constant
+
+
+@pytest.mark.parametrize("preset_name", ["memory", "paper"])
+@pytest.mark.parametrize("tau_z", REGIMES)
+@pytest.mark.parametrize("controller", ["baseline", "clairvoyant"])
+def test_the_shield_leaves_them_alone(preset_name: str, tau_z: float, controller: str) -> None:
+    found = result(preset_name, tau_z, controller)
+    assert found.shield_active_pct <= 1.0
+    assert found.shield_infeasible_pct == 0.0
+
+
+def test_the_best_constant_is_not_beaten_by_scipys_global_optimiser() -> None:
+    config = preset("memory", tau_z=2.0)
+    bench, params = make_bench(config)
+    keys, payloads = evaluation_draws(config)
+
+    @jax.jit
+    def score(points: jnp.ndarray) -> jnp.ndarray:
+        def one(point: jnp.ndarray) -> jnp.ndarray:
+            e = rollouts(bench, params, Constant(params.law.box.from_unit(point)), keys, payloads).e
+            return jnp.mean(jnp.sqrt(jnp.mean(jnp.sum(e**2, -1), -1)))
+
+        return jax.vmap(one)(points)
+
+    found = differential_evolution(
+        lambda x: np.asarray(score(jnp.asarray(x.T, jnp.float32)), float),
+        [(-1, 1)] * 6,
+        vectorized=True,
+        updating="deferred",
+        popsize=8,
+        maxiter=40,
+        polish=False,
+        rng=np.random.default_rng(0),
+    )
+    assert result("memory", 2.0, "best_constant").rmse <= found.fun * 1.0005
+
+
+def test_where_tuning_ends_without_noise() -> None:
+    """The stiffest gains of the box, and an observer as fast as allowed."""
+    config = preset("memory", tau_z=2.0)
+    constant, observer = reference_controller("best_constant", config), reference_controller("observer", config)
+    assert isinstance(constant, Constant)
+    assert isinstance(observer, Observer)
+    np.testing.assert_allclose([*constant.gains.k_d, *constant.gains.lam], [40, 40, 6, 6])
+    assert float(observer.bandwidth) == pytest.approx(1000, rel=1e-3)
+
+
+def test_every_reference_stays_inside_the_box() -> None:
+    config = preset("paper", tau_z=5.0)
+    box = make_bench(config)[1].law.box
+    for name in CONTROLLERS:
+        gains = evaluate(config, reference_controller(name, config))[1].gains
+        for low, high, values in zip(box.lower, box.upper, gains, strict=True):
+            assert np.all((values >= low - 1e-5) & (values <= high + 1e-5)), name
+
+
+class Blindfold(NamedTuple):
+    """Another controller that is shown a false truth."""
+
+    controller: Controller
+
+    @staticmethod
+    def _hide(sight: Sight) -> Sight:
+        truth = sight.truth
+        return sight._replace(
+            truth=truth._replace(plant=truth.plant._replace(z=truth.plant.z + 5), payload=truth.payload + 1)
+        )
+
+    def start(self, params: Params, sight: Sight) -> Any:
+        return self.controller.start(params, self._hide(sight))
+
+    def act(self, params: Params, memory: Any, sight: Sight) -> tuple[Gains, Any]:
+        return self.controller.act(params, memory, self._hide(sight))
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_only_the_clairvoyant_profits_from_the_truth(name: str) -> None:
+    config = preset("memory", tau_z=1.0)
+    controller = reference_controller(name, config)
+    seeing, blind = evaluate(config, controller)[0], evaluate(config, Blindfold(controller))[0]
+    if name == "clairvoyant":
+        assert blind.rmse > 1.05 * seeing.rmse
+    else:
+        assert blind == seeing
+
+
+def test_references_work_with_the_other_feature_matrix() -> None:
+    config = preset("memory", features="tanh_viscous", horizon=40, eval_payloads=(0.75,), eval_rollouts=1)
+    rmse = {name: evaluate(config, reference_controller(name, config))[0].rmse for name in CONTROLLERS}
+    assert rmse["clairvoyant"] < rmse["best_constant"] < rmse["baseline"]
+
+
+def test_a_constant_eta_is_enough_with_velocity_features() -> None:
+    """Why Phi = I: with [tanh, viscous] constant gains already remove most of the error (docs/bench.md)."""
+    config = preset("memory", tau_z=1.0, features="tanh_viscous")
+    constant = Constant(Gains(jnp.full(2, 40.0), jnp.full(2, 6.0), jnp.array([[13.0, 8.5], [15.0, 12.0]])))
+    found = evaluate(config, constant)[0].rmse
+    assert delta_pct(found, result("memory", 1.0, "baseline").rmse) < -70
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_with_enough_torque_the_clairvoyant_reaches_its_velocity_in_one_step(delay: int) -> None:
+    """It inverts the plant: hidden memory, true payload, friction, and torques still on their way."""
+    config = preset("memory", eta_max=(1e4, 1e4), shield=False, substeps=1, delay=delay, initial_std=0.05)
+    bench, params = make_bench(config)
+    controller = Clairvoyant(params.law.box.upper, approach=jnp.asarray(20.0))
+    _, state = bench.start(jax.random.key(0), params, jnp.asarray(1.4))
+    state = state._replace(plant=state.plant._replace(z=jnp.array([9.0, -6.0])), pending=jnp.full((delay, 2), 15.0))
+    errors = []
+    for step in range(4 + delay):
+        gains, _ = controller.act(params, None, see(bench, params, state))
+        before = bench.target(state, params).q - state.plant.q
+        state, _ = bench.apply(jax.random.key(1), state, gains, params)
+        wanted = bench.target(state, params).dq + 20.0 * before
+        if step >= delay:  # from here on its own torques are applied
+            errors.append(np.abs(np.asarray(state.plant.dq - wanted)).max())
+    assert max(errors) < 1e-3
+
+
+@pytest.mark.parametrize("delay", [1, 3])
+def test_the_clairvoyant_knows_what_is_pending(delay: int) -> None:
+    config = preset("memory", tau_z=5.0, delay=delay, eval_payloads=(0.3,), eval_rollouts=1)
+    rmse = {name: evaluate(config, reference_controller(name, config))[0].rmse for name in ("observer", "clairvoyant")}
+    assert rmse["clairvoyant"] < rmse["observer"] < 0.02
+
+
+def test_unknown_controller_names_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"controller must be one of baseline, .*clairvoyant; got 'pid'"):
+        reference_controller("pid", BenchConfig())
