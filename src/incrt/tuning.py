@@ -140,7 +140,18 @@ def _digest(config: BenchConfig) -> str:
 
 @cache
 def _source() -> str:
-    names = ("config", "plant", "control", "shield", "bench", "controllers", "evaluation", "tuning", "search")
+    names = (
+        "config/rules",
+        "config/bench",
+        "plant",
+        "control",
+        "shield",
+        "bench",
+        "controllers",
+        "evaluation",
+        "tuning",
+        "search",
+    )
     return "".join((Path(__file__).parent / f"{name}.py").read_text() for name in names)
 
 

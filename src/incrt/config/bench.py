@@ -1,12 +1,22 @@
-"""What can be set: the dataclasses and presets from which commands, files and documents are made."""
+"""What can be set of the bench."""
 
-import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
-import numpy as np
+from incrt.config.rules import (
+    COUNT,
+    INDEX,
+    LARGEST,
+    NON_NEGATIVE,
+    POSITIVE,
+    Configuration,
+    check,
+    check_flag,
+    check_name,
+    numbers,
+    settle_scalars,
+)
 
 FEATURES = ("identity", "tanh_viscous")
 """Names of the feed-forward feature matrix Phi: ``identity``, or tanh(dq/v0) and dq side by side."""
@@ -26,11 +36,11 @@ SUCCESS_RMSE = 0.10
 
 
 @dataclass(frozen=True)
-class BenchConfig:
+class BenchConfig(Configuration):
     """The bench: plant, control law, shield, task and evaluation.
 
-    The defaults are preset ``memory``; :func:`preset` builds the others. A field that holds a tuple has one entry
-    per joint, unless its text says otherwise.
+    The defaults are preset ``memory``; :func:`incrt.config.preset` builds the others. A field that holds a tuple has
+    one entry per joint, unless its text says otherwise.
     """
 
     # --- the plant -------------------------------------------------------------------------------------------
@@ -118,10 +128,12 @@ class BenchConfig:
     """Seed of those differences."""
 
     def __post_init__(self) -> None:
-        _canonicalise(self)
-        _check_numbers(self)
+        settle_scalars(self, _SCALARS, _WHOLE)
+        _settle_lists(self)
         _check_payloads(self)
-        _check_names(self)
+        check_name("features", self.features, FEATURES)
+        check_name("reference", self.reference, tuple(REFERENCES))
+        check_flag("shield", self.shield)
         _check_relations(self)
 
     @property
@@ -149,124 +161,51 @@ class BenchConfig:
         """W dt / tau_z: the part of the memory horizon that a context sees. The paper's lower bound is 1."""
         return self.window * self.dt / self.tau_z
 
-    def replace(self, **changes: Any) -> "BenchConfig":
-        """A copy with the given fields changed; an unknown field is refused by name."""
-        known = {field.name for field in dataclasses.fields(self)}
-        if unknown := sorted(set(changes) - known):
-            raise ValueError(f"unknown field {', '.join(unknown)}; accepted: {', '.join(sorted(known))}")
-        return dataclasses.replace(self, **changes)
-
-
-PRESETS: Mapping[str, Mapping[str, Any]] = {
-    # The feed-forward bound exceeds the friction, so that knowing the memory pays.
-    "memory": {},
-    # The paper's bounds and its raw reward, as far as they can be recovered (docs/bench.md).
-    "paper": {"eta_max": (8.0, 5.5), "reward_error": 1.0, "reward_velocity": 2e-4},
-}
-
-
-def preset(name: str = "memory", **changes: Any) -> BenchConfig:
-    """The named preset, with the given fields changed."""
-    if not isinstance(name, str) or name not in PRESETS:
-        raise ValueError(f"preset must be one of {', '.join(PRESETS)}; got {name!r}")
-    return BenchConfig().replace(**{**PRESETS[name], **changes})
-
-
-class _Rule(NamedTuple):
-    """What a field accepts: words for the error message, and the test of one number."""
-
-    accepted: str
-    accepts: Callable[[float], bool]
-
-
-_LARGEST = 1e9
-"""Beyond this single precision soon overflows."""
-
-_POSITIVE = _Rule("a number > 0", lambda x: x > 0)
-_NON_NEGATIVE = _Rule("a number >= 0", lambda x: x >= 0)
-_COUNT = _Rule("a whole number >= 1", lambda x: x >= 1)
-_INDEX = _Rule("a whole number >= 0", lambda x: x >= 0)
 
 _SCALARS = {
-    "tau_z": _POSITIVE,
-    "dt": _POSITIVE,
-    "stribeck_velocity": _POSITIVE,
-    "payload_nominal": _NON_NEGATIVE,
-    "payload_std": _NON_NEGATIVE,
-    "initial_std": _NON_NEGATIVE,
-    "reward_error": _NON_NEGATIVE,
-    "reward_velocity": _NON_NEGATIVE,
-    "noise_position": _NON_NEGATIVE,
-    "noise_velocity": _NON_NEGATIVE,
-    "tanh_velocity": _POSITIVE,
-    "baseline_k_d": _POSITIVE,
-    "baseline_lam": _POSITIVE,
-    "shield_rate": _POSITIVE,
-    "shield_slack": _NON_NEGATIVE,
+    "tau_z": POSITIVE,
+    "dt": POSITIVE,
+    "stribeck_velocity": POSITIVE,
+    "payload_nominal": NON_NEGATIVE,
+    "payload_std": NON_NEGATIVE,
+    "initial_std": NON_NEGATIVE,
+    "reward_error": NON_NEGATIVE,
+    "reward_velocity": NON_NEGATIVE,
+    "noise_position": NON_NEGATIVE,
+    "noise_velocity": NON_NEGATIVE,
+    "tanh_velocity": POSITIVE,
+    "baseline_k_d": POSITIVE,
+    "baseline_lam": POSITIVE,
+    "shield_rate": POSITIVE,
+    "shield_slack": NON_NEGATIVE,
 }
 _WHOLE = {
-    "substeps": _COUNT,
-    "horizon": _COUNT,
-    "window": _COUNT,
-    "eval_rollouts": _COUNT,
-    "delay": _INDEX,
-    "eval_seed": _INDEX,
+    "substeps": COUNT,
+    "horizon": COUNT,
+    "window": COUNT,
+    "eval_rollouts": COUNT,
+    "delay": INDEX,
+    "eval_seed": INDEX,
 }
 _PER_JOINT = {
-    "inertia": _POSITIVE,
-    "payload_inertia": _NON_NEGATIVE,
-    "coulomb": _NON_NEGATIVE,
-    "breakaway": _NON_NEGATIVE,
-    "viscous": _NON_NEGATIVE,
-    "memory_gain": _NON_NEGATIVE,
-    "eta_max": _NON_NEGATIVE,
-    "torque_limit": _POSITIVE,
-    "shield_friction": _NON_NEGATIVE,
+    "inertia": POSITIVE,
+    "payload_inertia": NON_NEGATIVE,
+    "coulomb": NON_NEGATIVE,
+    "breakaway": NON_NEGATIVE,
+    "viscous": NON_NEGATIVE,
+    "memory_gain": NON_NEGATIVE,
+    "eta_max": NON_NEGATIVE,
+    "torque_limit": POSITIVE,
+    "shield_friction": NON_NEGATIVE,
 }
 _RANGES = ("payload_range", "k_d_range", "lam_range")
 
 
-def _number(name: str, value: Any) -> float:
-    try:
-        if not isinstance(value, (str, bool, np.bool)):
-            return float(value)
-    except (TypeError, ValueError):
-        pass
-    raise ValueError(f"{name} must be a number, got {value!r}")
-
-
-def _numbers(name: str, value: Any) -> tuple[float, ...]:
-    try:
-        if not isinstance(value, str):
-            return tuple(_number(name, entry) for entry in value)
-    except TypeError:
-        pass
-    raise ValueError(f"{name} must be a list of numbers, got {value!r}")
-
-
-def _canonicalise(config: BenchConfig) -> None:
-    """Turn lists and NumPy numbers into tuples and Python numbers, so that equal configurations compare equal."""
-    for name in _SCALARS:
-        object.__setattr__(config, name, _number(name, getattr(config, name)))
-    for name, rule in _WHOLE.items():
-        value = getattr(config, name)
-        if _number(name, value) % 1 != 0:  # NaN and infinity fail this test too
-            raise ValueError(f"{name} must be {rule.accepted}, got {value!r}")
-        object.__setattr__(config, name, int(value))
+def _settle_lists(config: BenchConfig) -> None:
+    """Turn lists into tuples of Python numbers, and check each against its rule."""
     for name in (*_PER_JOINT, *_RANGES, "eval_payloads"):
         if name != "torque_limit" or config.torque_limit is not None:
-            object.__setattr__(config, name, _numbers(name, getattr(config, name)))
-
-
-def _check(name: str, value: float, rule: _Rule) -> None:
-    if not (abs(value) <= _LARGEST and rule.accepts(value)):  # NaN fails the first test
-        raise ValueError(f"{name} must be {rule.accepted} and <= {_LARGEST:g}, got {value!r}")
-
-
-def _check_numbers(config: BenchConfig) -> None:
-    """Refuse a number outside its range, by name."""
-    for name, rule in {**_SCALARS, **_WHOLE}.items():
-        _check(name, getattr(config, name), rule)
+            object.__setattr__(config, name, numbers(name, getattr(config, name)))
     for name, rule in _PER_JOINT.items():
         values = getattr(config, name)
         if values is None:  # no torque limit
@@ -274,11 +213,11 @@ def _check_numbers(config: BenchConfig) -> None:
         if len(values) != max(config.dof, 1):
             raise ValueError(f"{name} must have {max(config.dof, 1)} entries, one per joint; got {values!r}")
         for value in values:
-            _check(name, value, rule)
+            check(name, value, rule)
     for name in _RANGES:
         values = getattr(config, name)
-        if len(values) != 2 or not (0 <= values[0] <= values[1] <= _LARGEST):
-            raise ValueError(f"{name} must be (min, max) with 0 <= min <= max <= {_LARGEST:g}, got {values!r}")
+        if len(values) != 2 or not (0 <= values[0] <= values[1] <= LARGEST):
+            raise ValueError(f"{name} must be (min, max) with 0 <= min <= max <= {LARGEST:g}, got {values!r}")
 
 
 def _check_payloads(config: BenchConfig) -> None:
@@ -288,20 +227,7 @@ def _check_payloads(config: BenchConfig) -> None:
     if len(set(config.eval_payloads)) < len(config.eval_payloads):
         raise ValueError(f"eval_payloads must differ from each other, got {config.eval_payloads!r}")
     for value in config.eval_payloads:
-        _check("eval_payloads", value, _NON_NEGATIVE)
-
-
-def _check_names(config: BenchConfig) -> None:
-    """Refuse a name that is not on its list."""
-    for name in ("features", "reference"):
-        if not isinstance(getattr(config, name), str):
-            raise ValueError(f"{name} must be a name, got {getattr(config, name)!r}")
-    if config.features not in FEATURES:
-        raise ValueError(f"features must be one of {', '.join(FEATURES)}; got {config.features!r}")
-    if config.reference not in REFERENCES:
-        raise ValueError(f"reference must be one of {', '.join(REFERENCES)}; got {config.reference!r}")
-    if not isinstance(config.shield, bool):
-        raise ValueError(f"shield must be True or False, got {config.shield!r}")
+        check("eval_payloads", value, NON_NEGATIVE)
 
 
 def _check_relations(config: BenchConfig) -> None:

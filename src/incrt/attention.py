@@ -1,0 +1,157 @@
+"""Variable-head attention: eqs. (10) and (11) of the paper, at the last time step, in a form that is exact and fast.
+
+A context o_1 ... o_W is embedded as h_j = o_j E + p_j. Only the last time step becomes a feature, so only its query is
+needed; and keys and values are never materialised, since with the tables E W^K, p W^K, E W^V, p W^V, which do not
+depend on the context,
+
+    h_W W^Q (h_j W^K)^T  =  (q (E W^K)^T) o_j^T + q (p W^K)_j^T,
+    sum_j a_j h_j W^V    =  (sum_j a_j o_j) (E W^V) + sum_j a_j (p W^V)_j.
+
+The last query may attend to every step of the window, so the causal mask M of eq. (11) has nothing to remove. The tests
+hold this against the literal equations. Written for one run; many runs with different masks are a ``vmap``.
+"""
+
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from incrt.layers import Array, softmax, xavier_normal
+
+POSITION_STD = 0.02
+"""Standard deviation with which position embeddings start."""
+
+
+class Heads(NamedTuple):
+    """The matrices of all K_max heads, active or not; the first axis counts heads."""
+
+    w_q: Array
+    """W^Q, shape (K_max, d_model, d_k)."""
+    w_k: Array
+    """W^K, shape (K_max, d_model, d_k)."""
+    w_v: Array
+    """W^V, shape (K_max, d_model, d_k)."""
+    w_o: Array
+    """W^O, shape (K_max, d_k, d_model)."""
+
+
+class Attention(NamedTuple):
+    """The parameters of the block and of the embedding in front of it. The active mask is kept apart."""
+
+    embed: Array
+    """E, shape (d_c, d_model)."""
+    position: Array
+    """p, shape (W, d_model)."""
+    heads: Heads
+
+
+def attend(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
+    """VarAttn at the last time step, eq. (10): from contexts (..., W, d_c) to (..., d_model).
+
+    ``mask`` has one boolean a head. An inactive head adds nothing and receives no gradient.
+    """
+    last, values = _read(params, context, xp)
+    values = xp.where(mask[:, None], values, xp.zeros_like(values))
+    return last + xp.einsum("...kd,kdm->...m", values, params.heads.w_o)
+
+
+def contributions(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
+    """head_i at the last time step, eq. (11), for each head: (..., K_max, d_model), zero where it is inactive."""
+    _, values = _read(params, context, xp)
+    values = xp.where(mask[:, None], values, xp.zeros_like(values))
+    return xp.einsum("...kd,kdm->...km", values, params.heads.w_o)
+
+
+def head_norms(params: Attention, mask: Array, contexts: Array, xp: ModuleType = jnp) -> Array:
+    """eta_i: the norm of each head's contribution, mean over a batch of contexts, shape (K_max,)."""
+    heads = contributions(params, mask, contexts, xp)
+    return xp.mean(xp.sqrt(xp.sum(heads * heads, axis=-1)), axis=0)
+
+
+def shares(norms: Array, mask: Array, xp: ModuleType = jnp) -> Array:
+    """pi_i, eq. (20). Where no head puts anything out, none is weaker than another: active heads share evenly."""
+    active = xp.where(mask, xp.ones_like(norms), xp.zeros_like(norms))
+    norms = norms * active
+    silent = xp.sum(norms) == 0
+    norms = xp.where(silent, active, norms)
+    return norms / xp.sum(norms)
+
+
+def _read(params: Attention, context: Array, xp: ModuleType) -> tuple[Array, Array]:
+    """The last embedded step h_W, and what each head reads from the window, softmax(...) h W^V: (..., K_max, d_k)."""
+    embed, position, (w_q, w_k, w_v, _) = params
+    steps, observed = position.shape[0], embed.shape[0]
+    if context.shape[-2:] != (steps, observed):
+        raise ValueError(f"a context must have shape (..., {steps}, {observed}), got {tuple(context.shape)}")
+    table = xp.concatenate([embed, position])
+    key, value = xp.einsum("cm,kmd->kcd", table, w_k), xp.einsum("cm,kmd->kcd", table, w_v)
+    last = context[..., -1, :] @ embed + position[-1]
+    query = xp.einsum("...m,kmd->...kd", last, w_q) / math.sqrt(w_q.shape[-1])
+    sought = xp.einsum("...kd,kcd->...kc", query, key)
+    scores = xp.einsum("...kc,...wc->...kw", sought[..., :observed], context) + sought[..., observed:]
+    weights = softmax(scores, xp)
+    seen = xp.einsum("...kw,...wc->...kc", weights, context)
+    return last, xp.einsum("...kc,kcd->...kd", xp.concatenate([seen, weights], axis=-1), value)
+
+
+# --- parameters -------------------------------------------------------------------------------------------------
+
+
+def init_attention(key: jax.Array, mask: jax.Array, window: int, observation_dim: int, d_k: int) -> Attention:
+    """Xavier normal throughout; the output matrices of heads that are not active yet are zero."""
+    embed_key, position_key, heads_key, output_key = jax.random.split(key, 4)
+    k_max = mask.shape[0]
+    d_model = k_max * d_k
+    heads = soft_init(jax.random.split(heads_key, k_max), d_model, d_k)
+    w_o = jnp.where(mask[:, None, None], xavier_normal(output_key, (k_max, d_k, d_model)), 0)
+    return Attention(
+        embed=xavier_normal(embed_key, (observation_dim, d_model)),
+        position=POSITION_STD * jax.random.normal(position_key, (window, d_model)),
+        heads=heads._replace(w_o=w_o),
+    )
+
+
+def soft_init(keys: jax.Array, d_model: int, d_k: int) -> Heads:
+    """Soft initialisation, eqs. (13) and (14), one head for each key: the new head puts out exactly zero."""
+
+    def one(key: jax.Array) -> Heads:
+        w_q, w_k, w_v = xavier_normal(key, (3, d_model, d_k))
+        return Heads(w_q, w_k, w_v, jnp.zeros((d_k, d_model)))
+
+    return Heads(*jax.vmap(one)(keys))
+
+
+# --- heads inside larger trees -----------------------------------------------------------------------------------
+
+
+def map_heads(on_heads: Callable[..., Any], on_rest: Callable[..., Any], *trees: Any) -> Any:
+    """Map over trees of one structure (parameters, gradients, moments): ``on_heads`` takes each :class:`Heads` whole.
+
+    ``on_rest`` takes every other leaf.
+    """
+
+    def one(first: Any, *others: Any) -> Any:
+        return on_heads(first, *others) if isinstance(first, Heads) else on_rest(first, *others)
+
+    return jax.tree.map(one, *trees, is_leaf=lambda node: isinstance(node, Heads))
+
+
+def head_slots(tree: Any) -> int:
+    """K_max of the network that these are parameters of; 0 if it has no heads."""
+    found = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Heads))
+    return max((node.w_o.shape[0] for node in found if isinstance(node, Heads)), default=0)
+
+
+def hold_inactive(mask: jax.Array, before: Any, after: Any) -> Any:
+    """The parameters after an update, with inactive heads as they were before it.
+
+    Their gradient is zero, but Polyak averaging, weight decay or old moments would move them.
+    """
+
+    def hold(old: Heads, new: Heads) -> Heads:
+        return Heads(*(jnp.where(mask[:, None, None], y, x) for x, y in zip(old, new, strict=True)))
+
+    return map_heads(hold, lambda _, new: new, before, after)

@@ -1,0 +1,22 @@
+"""What can be set: the dataclasses and presets from which commands, files and documents are made."""
+
+from incrt.config.bench import FEATURES, REFERENCES, SUCCESS_RMSE, BenchConfig
+from incrt.config.heads import ENCODERS, OPTIMISER_RULES, RANKS, SHARE_RULES, EncoderConfig, RuntimeConfig
+from incrt.config.presets import PRESETS, encoder_preset, preset, runtime_preset
+
+__all__ = [
+    "ENCODERS",
+    "FEATURES",
+    "OPTIMISER_RULES",
+    "PRESETS",
+    "RANKS",
+    "REFERENCES",
+    "SHARE_RULES",
+    "SUCCESS_RMSE",
+    "BenchConfig",
+    "EncoderConfig",
+    "RuntimeConfig",
+    "encoder_preset",
+    "preset",
+    "runtime_preset",
+]

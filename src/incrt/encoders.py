@@ -1,0 +1,250 @@
+"""Encoders: from a context (..., W, d_c) to features (..., d_model). One interface for what is to be compared.
+
+All have the same width K_max d_k and end in the same optional layer normalisation. ``runtime`` and ``static`` are one
+network; they differ in who may change the mask. The others are what a reader would try instead of heads.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from incrt.attention import POSITION_STD, Attention, Heads, attend, init_attention, map_heads
+from incrt.config import EncoderConfig
+from incrt.config.rules import COUNT, check, whole
+from incrt.layers import (
+    Array,
+    Dense,
+    Norm,
+    dense,
+    init_dense,
+    init_mlp,
+    init_norm,
+    layer_norm,
+    mlp,
+    softmax,
+    xavier_normal,
+)
+
+
+class Encoded(NamedTuple):
+    """The parameters of an encoder."""
+
+    body: Any
+    norm: Norm | None
+
+
+@dataclass(frozen=True)
+class Encoder(ABC):
+    """Pure functions of parameters, mask and contexts; :func:`make_encoder` gives the encoder that is asked for."""
+
+    config: EncoderConfig
+    window: int
+    observation_dim: int
+
+    @property
+    def first_mask(self) -> jax.Array:
+        """Which heads are active at the start; empty for an encoder without heads."""
+        return jnp.zeros(0, bool)
+
+    def init(self, key: jax.Array) -> Encoded:
+        """Fresh parameters."""
+        return Encoded(self.init_body(key), init_norm(self.config.d_model) if self.config.layer_norm else None)
+
+    def features(self, params: Encoded, mask: jax.Array, context: jax.Array) -> jax.Array:
+        """The features of a context; encoders without heads ignore the mask."""
+        return jnp.asarray(normalised(params.norm, self.body(params.body, mask, context)))
+
+    @abstractmethod
+    def init_body(self, key: jax.Array) -> Any:
+        """Fresh parameters of all but the normalisation."""
+
+    @abstractmethod
+    def body(self, params: Any, mask: jax.Array, context: jax.Array) -> jax.Array:
+        """The features before normalisation."""
+
+
+def make_encoder(config: EncoderConfig, window: int, observation_dim: int) -> Encoder:
+    """The encoder of a configuration, for contexts of the given shape."""
+    for name, value in (("window", window), ("observation_dim", observation_dim)):
+        check(name, whole(name, value, COUNT), COUNT)
+    return _KINDS[config.encoder](config, int(window), int(observation_dim))
+
+
+def head_features(params: Encoded, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
+    """Features of the ``runtime`` and ``static`` encoders, for arrays of JAX, PyTorch or NumPy."""
+    return normalised(params.norm, attend(params.body, mask, context, xp), xp)
+
+
+def normalised(norm: Norm | None, x: Array, xp: ModuleType = jnp) -> Array:
+    """Layer normalisation where there is one."""
+    return x if norm is None else layer_norm(norm, x, xp)
+
+
+def parameter_count(params: Any, mask: jax.Array) -> int:
+    """Parameters in use: those of inactive heads are not counted."""
+    active = int(mask.sum())
+
+    def in_heads(heads: Heads) -> int:
+        return sum(int(w[0].size) * active for w in heads)
+
+    return sum(jax.tree.leaves(map_heads(in_heads, lambda leaf: int(leaf.size), params)))
+
+
+class HeadsEncoder(Encoder):
+    """Variable-head attention: ``runtime`` and ``static``."""
+
+    @property
+    def first_mask(self) -> jax.Array:
+        return jnp.arange(self.config.k_max) < self.config.heads_at_start
+
+    def init_body(self, key: jax.Array) -> Attention:
+        return init_attention(key, self.first_mask, self.window, self.observation_dim, self.config.d_k)
+
+    def body(self, params: Attention, mask: jax.Array, context: jax.Array) -> jax.Array:
+        return jnp.asarray(attend(params, mask, context))
+
+
+class LastObservation(Encoder):
+    """``none``: the last observation alone, embedded as the heads encoder embeds it."""
+
+    def init_body(self, key: jax.Array) -> Dense:
+        return init_dense(key, self.observation_dim, self.config.d_model)
+
+    def body(self, params: Dense, mask: jax.Array, context: jax.Array) -> jax.Array:
+        return jnp.asarray(dense(params, context[..., -1, :]))
+
+
+class Layer(NamedTuple):
+    """One pre-norm layer: attention of K_max heads, then a feed-forward network four times as wide as the model."""
+
+    norm_1: Norm
+    query: Dense
+    key: Dense
+    value: Dense
+    out: Dense
+    norm_2: Norm
+    feed_forward: tuple[Dense, ...]
+
+
+class Deep(NamedTuple):
+    """Embedding, positions and layers."""
+
+    embed: jax.Array
+    position: jax.Array
+    layers: tuple[Layer, ...]
+
+
+class DeepTransformer(Encoder):
+    """``deep``: causal pre-norm Transformer layers, of which the last is computed at the last time step alone."""
+
+    def init_body(self, key: jax.Array) -> Deep:
+        width = self.config.d_model
+        embed_key, position_key, layers_key = jax.random.split(key, 3)
+
+        def layer(key: jax.Array) -> Layer:
+            *attention, feed_forward = jax.random.split(key, 5)
+            query, key_, value, out = (init_dense(each, width, width) for each in attention)
+            widths = (width, 4 * width, width)
+            return Layer(init_norm(width), query, key_, value, out, init_norm(width), init_mlp(feed_forward, widths))
+
+        return Deep(
+            embed=xavier_normal(embed_key, (self.observation_dim, width)),
+            position=POSITION_STD * jax.random.normal(position_key, (self.window, width)),
+            layers=tuple(layer(each) for each in jax.random.split(layers_key, self.config.layers)),
+        )
+
+    def body(self, params: Deep, mask: jax.Array, context: jax.Array) -> jax.Array:
+        x = context @ params.embed + params.position
+        for layer in params.layers[:-1]:
+            x = self._transform(layer, x, steps=self.window)
+        return self._transform(params.layers[-1], x, steps=1)[..., 0, :]
+
+    def _transform(self, layer: Layer, x: jax.Array, steps: int) -> jax.Array:
+        """The layer's output at the last ``steps`` time steps, each of which sees itself and what came before."""
+
+        def split(projection: Dense, of: jax.Array) -> jax.Array:
+            y = dense(projection, of)
+            return jnp.moveaxis(y.reshape(*y.shape[:-1], self.config.k_max, self.config.d_k), -2, -3)
+
+        seen = jnp.asarray(layer_norm(layer.norm_1, x))
+        query, key, value = split(layer.query, seen[..., -steps:, :]), split(layer.key, seen), split(layer.value, seen)
+        scores = query @ jnp.swapaxes(key, -1, -2) / math.sqrt(self.config.d_k)
+        later = jnp.arange(self.window) > jnp.arange(self.window - steps, self.window)[:, None]
+        mixed = jnp.moveaxis(softmax(jnp.where(later, -jnp.inf, scores)) @ value, -3, -2)
+        x = x[..., -steps:, :] + dense(layer.out, mixed.reshape(*mixed.shape[:-2], -1))
+        return jnp.asarray(x + mlp(layer.feed_forward, layer_norm(layer.norm_2, x)))
+
+
+class Gates(NamedTuple):
+    """Weights of all gates of a recurrent network side by side, for the observation and for the hidden state."""
+
+    observed: Dense
+    hidden: Dense
+
+
+class Recurrent(Encoder):
+    """A recurrent network run over the window from a hidden state of zero; its last hidden state is the feature."""
+
+    gates: ClassVar[int]
+
+    def init_body(self, key: jax.Array) -> Gates:
+        width = self.config.d_model
+        observed_key, hidden_key = jax.random.split(key)
+        orthogonal = jax.nn.initializers.orthogonal()
+        blocks = [orthogonal(each, (width, width)) for each in jax.random.split(hidden_key, self.gates)]
+        return Gates(
+            observed=init_dense(observed_key, self.observation_dim, self.gates * width),
+            hidden=Dense(jnp.concatenate(blocks, axis=1), jnp.zeros(self.gates * width)),
+        )
+
+    def body(self, params: Gates, mask: jax.Array, context: jax.Array) -> jax.Array:
+        silent = jnp.zeros((*context.shape[:-2], self.config.d_model), context.dtype)
+
+        def step(state: tuple[jax.Array, jax.Array], o: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+            return self.step(params, *state, o), None
+
+        return jax.lax.scan(step, (silent, silent), jnp.moveaxis(context, -2, 0))[0][0]
+
+    @abstractmethod
+    def step(self, params: Gates, h: jax.Array, cell: jax.Array, o: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Hidden state and cell after one observation."""
+
+
+class Gru(Recurrent):
+    """Gated recurrent unit; it has no cell beside its hidden state."""
+
+    gates = 3
+
+    def step(self, params: Gates, h: jax.Array, cell: jax.Array, o: jax.Array) -> tuple[jax.Array, jax.Array]:
+        reset_o, update_o, new_o = jnp.split(dense(params.observed, o), 3, axis=-1)
+        reset_h, update_h, new_h = jnp.split(dense(params.hidden, h), 3, axis=-1)
+        update = jax.nn.sigmoid(update_o + update_h)
+        new = jnp.tanh(new_o + jax.nn.sigmoid(reset_o + reset_h) * new_h)
+        return (1 - update) * new + update * h, cell
+
+
+class Lstm(Recurrent):
+    """Long short-term memory."""
+
+    gates = 4
+
+    def step(self, params: Gates, h: jax.Array, cell: jax.Array, o: jax.Array) -> tuple[jax.Array, jax.Array]:
+        enter, forget, new, leave = jnp.split(dense(params.observed, o) + dense(params.hidden, h), 4, axis=-1)
+        cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
+        return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
+
+
+_KINDS: Mapping[str, type[Encoder]] = {
+    "runtime": HeadsEncoder,
+    "static": HeadsEncoder,
+    "deep": DeepTransformer,
+    "gru": Gru,
+    "lstm": Lstm,
+    "none": LastObservation,
+}

@@ -1,0 +1,190 @@
+"""The runtime controller: when a head is grown and when one is pruned (paper, section 5.2 and Figure 1).
+
+A state machine in plain Python. It sees two signals, the effective rank of the recent contexts and the heads' shares of
+the output, and decides; :mod:`incrt.events` acts and :mod:`incrt.certificates` checks.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from incrt.config import RuntimeConfig
+
+
+@dataclass(frozen=True)
+class RuntimeState:
+    """All that the controller remembers between two checks."""
+
+    mask: tuple[bool, ...]
+    """m: which of the K_max heads are active."""
+    last_event: int | None = None
+    """Step of the latest event; None before the first, which no cooldown precedes."""
+    grow_count: int = 0
+    """kappa_grow: checks in a row that asked for a head."""
+    prune_counts: tuple[int, ...] = ()
+    """kappa_prune: for each head, checks in a row at which it was weak."""
+
+    def __post_init__(self) -> None:
+        if not self.prune_counts:
+            object.__setattr__(self, "prune_counts", (0,) * len(self.mask))
+
+    @property
+    def k(self) -> int:
+        """K(t): number of active heads, eq. (12)."""
+        return sum(self.mask)
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as JSON can hold it."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, written: Any) -> "RuntimeState":
+        """The state that :meth:`to_json` wrote; anything else is refused."""
+        fields = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(written, dict) or set(written) != fields:
+            raise ValueError(f"a runtime state has the fields {', '.join(sorted(fields))}; got {written!r}")
+        mask, counts = written["mask"], written["prune_counts"]
+        last_event, grow_count = written["last_event"], written["grow_count"]
+        if not _is_list(mask, bool) or not any(mask):
+            raise ValueError(f"mask must be a list of true and false, one a head and one at least true; got {mask!r}")
+        if not _is_list(counts, int) or len(counts) != len(mask) or min(counts) < 0:
+            raise ValueError(f"prune_counts must be {len(mask)} whole numbers >= 0, one a head; got {counts!r}")
+        if last_event is not None and not _is_count(last_event):
+            raise ValueError(f"last_event must be a whole number >= 0 or null, got {last_event!r}")
+        if not _is_count(grow_count):
+            raise ValueError(f"grow_count must be a whole number >= 0, got {grow_count!r}")
+        return cls(tuple(mask), last_event, grow_count, tuple(counts))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a check came to."""
+
+    action: Literal["noop", "grow", "prune"]
+    reason: str
+    head: int | None = None
+    """The head to grow or prune."""
+
+
+def first_state(config: RuntimeConfig, mask: Sequence[bool]) -> RuntimeState:
+    """The state before the first check."""
+    state = RuntimeState(tuple(bool(active) for active in mask))
+    if state.k < config.k_min:
+        raise ValueError(f"{state.k} heads are active, but k_min = {config.k_min}; start with k_init >= k_min")
+    return state
+
+
+def is_check(config: RuntimeConfig, step: int) -> bool:
+    """Whether the controller looks at this environment step."""
+    return step > 0 and step % config.check_every == 0
+
+
+def is_cooling(config: RuntimeConfig, state: RuntimeState, step: int) -> bool:
+    """Whether the cooldown still runs. A check then neither measures nor counts, as Figure 1 has it."""
+    return _since_event(state, step) < config.grace
+
+
+def _since_event(state: RuntimeState, step: int) -> float:
+    return math.inf if state.last_event is None else step - state.last_event
+
+
+def check(
+    config: RuntimeConfig, state: RuntimeState, step: int, rank: float | None, shares: Sequence[float] | None
+) -> tuple[Decision, RuntimeState]:
+    """One check: the grow trigger, then the prune trigger, at most one event.
+
+    ``shares`` has one entry a head, those of inactive heads being ignored. During the cooldown the signals are not
+    looked at and may be None (:func:`is_cooling`).
+    """
+    if _since_event(state, step) <= 0:
+        raise ValueError(f"step must be after the latest event at {state.last_event}, got {step}")
+    if is_cooling(config, state, step):
+        return Decision("noop", f"cooldown: {_since_event(state, step):g} of {config.grace}"), state
+    rank, shares = _known_signals(state, rank, shares)
+    state = _count(config, state, rank, shares)
+    if state.grow_count >= config.delta_grow:
+        head = state.mask.index(False)
+        reason = f"{_grow_words(config, state, rank)}, confirmation {state.grow_count} of {config.delta_grow}"
+        return Decision("grow", reason, head), _after(state, step, head, active=True)
+    confirmed = [i for i, count in enumerate(state.prune_counts) if count >= config.delta_prune]
+    if confirmed:
+        head = min(confirmed, key=lambda i: shares[i])
+        reason = f"{_prune_words(config, state, shares, head)} for {state.prune_counts[head]} checks"
+        return Decision("prune", reason, head), _after(state, step, head, active=False)
+    return Decision("noop", _why_not(config, state, rank, shares)), state
+
+
+def _count(config: RuntimeConfig, state: RuntimeState, rank: float, shares: Sequence[float]) -> RuntimeState:
+    """Both counters go on where their condition holds and start again where it does not."""
+    asks = config.asks_for_growth(rank, state.k) and state.k < len(state.mask)
+    active = [i for i, on in enumerate(state.mask) if on]
+    strongest = max(active, key=lambda i: shares[i])
+    threshold = config.share_threshold(state.k)
+
+    def is_weak(i: int) -> bool:
+        return state.k > config.k_min and i in active and i != strongest and shares[i] < threshold
+
+    return dataclasses.replace(
+        state,
+        grow_count=state.grow_count + 1 if asks else 0,
+        prune_counts=tuple(count + 1 if is_weak(i) else 0 for i, count in enumerate(state.prune_counts)),
+    )
+
+
+def _after(state: RuntimeState, step: int, head: int, *, active: bool) -> RuntimeState:
+    """The state after an event: the counter that fired starts again, and so does the cooldown."""
+    return RuntimeState(
+        mask=tuple(active if i == head else on for i, on in enumerate(state.mask)),
+        last_event=step,
+        grow_count=0 if active else state.grow_count,
+        prune_counts=tuple(0 if i == head else count for i, count in enumerate(state.prune_counts)),
+    )
+
+
+def _why_not(config: RuntimeConfig, state: RuntimeState, rank: float, shares: Sequence[float]) -> str:
+    if state.grow_count:
+        words = f"{_grow_words(config, state, rank)}, confirmation {state.grow_count} of {config.delta_grow}"
+    elif config.asks_for_growth(rank, state.k):
+        words = f"{_grow_words(config, state, rank)}, but all {state.k} heads are active"
+    else:
+        words = f"rank {rank:g} <= {1 + config.eps_grow:g}·{state.k}"
+    weakest = max(range(len(shares)), key=lambda i: (state.prune_counts[i], -shares[i]))
+    if count := state.prune_counts[weakest]:
+        words += f"; {_prune_words(config, state, shares, weakest)}, confirmation {count} of {config.delta_prune}"
+    return words
+
+
+def _grow_words(config: RuntimeConfig, state: RuntimeState, rank: float) -> str:
+    return f"rank {rank:g} > {1 + config.eps_grow:g}·{state.k}"
+
+
+def _prune_words(config: RuntimeConfig, state: RuntimeState, shares: Sequence[float], head: int) -> str:
+    threshold = f"{config.eps_prune:g}" if config.share == "absolute" else f"{config.eps_prune:g}/{state.k}"
+    return f"share {shares[head]:.2g} of head {head} < {threshold}"
+
+
+def _known_signals(
+    state: RuntimeState, rank: float | None, shares: Sequence[float] | None
+) -> tuple[float, tuple[float, ...]]:
+    """The signals as Python numbers; what cannot be decided upon is refused by name."""
+    if rank is None or shares is None:
+        raise ValueError("rank and shares must be measured at a check outside the cooldown")
+    if not math.isfinite(rank):
+        raise ValueError(f"rank must be a finite number, got {rank}")
+    if len(shares) != len(state.mask):
+        raise ValueError(f"shares must have {len(state.mask)} entries, one a head; got {len(shares)}")
+    known = tuple(float(share) for share in shares)
+    for head, (share, active) in enumerate(zip(known, state.mask, strict=True)):
+        if active and not share >= 0:  # NaN fails this test
+            raise ValueError(f"shares must be numbers >= 0, got {share} for head {head}")
+    return float(rank), known
+
+
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list | tuple) and all(type(entry) is kind for entry in value)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
