@@ -32,7 +32,7 @@ def literal_head(params: Attention, i: int, h: Array) -> Array:
     w_q, w_k, w_v, w_o = (w[i] for w in params.heads)
     causal = np.triu(np.full((h.shape[-2], h.shape[-2]), -np.inf, h.dtype), 1)
     scores = (h @ w_q) @ jnp.swapaxes(h @ w_k, -1, -2) / np.sqrt(w_q.shape[-1]).astype(h.dtype)
-    return jax.nn.softmax(scores + causal, axis=-1) @ (h @ w_v) @ w_o
+    return jnp.asarray(jax.nn.softmax(scores + causal, axis=-1) @ (h @ w_v) @ w_o)
 
 
 def literal(params: Attention, mask: Array, context: Array) -> Array:
@@ -41,7 +41,7 @@ def literal(params: Attention, mask: Array, context: Array) -> Array:
     out = h
     for i in range(len(mask)):
         out = out + jnp.where(mask[i], literal_head(params, i, h), 0)
-    return out[..., -1, :]
+    return jnp.asarray(out[..., -1, :])
 
 
 def make(seed: int, k_max: int, window: int, batch: tuple[int, ...], scale: float) -> tuple[Attention, Array]:
@@ -53,15 +53,16 @@ def make(seed: int, k_max: int, window: int, batch: tuple[int, ...], scale: floa
 
 
 def largest_score(params: Attention, context: Array) -> float:
-    h = context @ params.embed + params.position
-    query, key = (jnp.einsum("...wm,kmd->...kwd", h, w) for w in (params.heads.w_q, params.heads.w_k))
-    return float(jnp.max(jnp.abs(jnp.einsum("...kd,...kwd->...kw", query[..., -1, :], key)))) / np.sqrt(D_K)
+    embed, position, (w_q, w_k, _, _) = jax.tree.map(np.asarray, params)
+    h = np.asarray(context) @ embed + position
+    query, key = (np.einsum("...wm,kmd->...kwd", h, w) for w in (w_q, w_k))
+    return float(np.max(np.abs(np.einsum("...kd,...kwd->...kw", query[..., -1, :], key))) / np.sqrt(D_K))
 
 
 def relative(found: Any, expected: Any) -> float:
     """Largest difference of any array of a tree, relative to the largest entry of that array."""
-    pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
-    return max(float(jnp.max(jnp.abs(x - y)) / jnp.maximum(jnp.max(jnp.abs(y)), 1e-30)) for x, y in pairs)
+    pairs = zip(*(map(np.asarray, jax.tree.leaves(tree)) for tree in (found, expected)), strict=True)
+    return max(float(np.max(np.abs(x - y)) / max(np.max(np.abs(y)), 1e-30)) for x, y in pairs)
 
 
 def squares(form: Any, params: Attention, mask: Array, context: Array) -> Array:

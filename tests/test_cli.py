@@ -8,6 +8,7 @@ import pytest
 from incrt.cli import main
 from incrt.config import preset
 from incrt.evaluation import evaluate
+from incrt.phase1 import surrogate
 from incrt.tuning import reference_controller
 
 
@@ -50,6 +51,46 @@ def test_a_controller_that_diverges_is_valid_json(capsys: pytest.CaptureFixture[
 
     rows = json.loads(capsys.readouterr().out, parse_constant=refuse)
     assert len(rows) == 5
+
+
+def test_phase1_prints_the_spectrum_and_the_choice(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["phase1", "--tau-z", "2", "--window", "50"])
+    table = capsys.readouterr().out
+    expected = surrogate(preset("memory", tau_z=2.0, window=50))
+    row = next(line.split() for line in table.splitlines() if line.split()[:2] == ["2", "50"])
+    assert row[2:5] == ["0.95", str(expected.k), str(expected.rank)]
+    assert row[5:] == [f"{100 * part:.1f}" for part in expected.spectrum[:6]]
+    assert max(map(len, table.splitlines())) <= 80
+
+    main(["phase1", "--preset", "paper", "--tau-z", "1", "5", "--alpha", "0.999", "--k-max", "3", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["preset"], row["tau_z"], row["window"]) for row in rows] == [("paper", 1, 20), ("paper", 5, 20)]
+    for row in rows:
+        assert row["k"] == 3 < row["rank"]
+        assert sum(row["spectrum"]) == pytest.approx(1)
+        assert sum(row["spectrum"][: row["rank"]]) >= 0.999 > sum(row["spectrum"][: row["rank"] - 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tau-z"], "at least one"),
+        (["--window", "0"], "window must be a whole number >= 1"),
+        (["--window", "501"], "window must be at most horizon = 500"),
+        (["--alpha", "1"], "alpha must be a number > 0 and < 1"),
+        (["--k-max", "0"], "k_max must be a whole number >= 1"),
+    ],
+)
+def test_bad_options_of_phase1_end_with_one_line(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["phase1", *options])
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert message in printed.err.replace("\n", " ")
+    assert "Traceback" not in printed.err
+    assert printed.out == ""
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import sys
 
-ABSENT = {"gymnasium", "gymnax", "matplotlib", "rich", "scipy", "stable_baselines3", "torch", "tyro"}
+ABSENT = {"gymnasium", "gymnax", "matplotlib", "optuna", "rich", "scipy", "stable_baselines3", "torch", "tyro"}
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
@@ -20,6 +20,11 @@ importlib.util.find_spec = lambda name, package=None: None if name == "gymnasium
 
 import incrt
 config = incrt.preset("memory", horizon=10, eval_payloads=(0.5,), eval_rollouts=1)
+import jax, numpy
+from incrt import certificates, encoders, events, rank, runtime, steady_state
+encoder = encoders.make_encoder(incrt.EncoderConfig(), config.window, config.observation_dim)
+contexts = jax.numpy.ones((4, config.window, config.observation_dim))
+encoder.features(encoder.init(jax.random.key(0)), encoder.first_mask, contexts)
 print(incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].rmse)
 """
 

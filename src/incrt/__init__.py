@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 from incrt.bench import Bench, make_bench
-from incrt.config import BenchConfig, preset
+from incrt.config import BenchConfig, EncoderConfig, RuntimeConfig, encoder_preset, preset, runtime_preset
 from incrt.evaluation import evaluate, evaluate_policy
 from incrt.tuning import CONTROLLERS, reference_controller
 
@@ -13,11 +13,15 @@ __all__ = [
     "CONTROLLERS",
     "Bench",
     "BenchConfig",
+    "EncoderConfig",
+    "RuntimeConfig",
+    "encoder_preset",
     "evaluate",
     "evaluate_policy",
     "make_bench",
     "preset",
     "reference_controller",
+    "runtime_preset",
 ]
 
 if find_spec("gymnasium") is not None:  # the core runs without it

@@ -3,9 +3,10 @@
 Adam divides its moments by 1 - beta^t to undo their start at zero. optax counts t once for all parameters, so a head
 whose moments start at zero in mid-training would be divided by almost 1 and move up to six times as far as a fresh
 parameter, for hundreds of steps. Here a grown head starts at t = 0 and the others go on where they were. Without events
-this is optax's Adam.
+this is Adam as PyTorch and optax have it.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -43,7 +44,7 @@ def adam(learning_rate: float, b1: float = 0.9, b2: float = 0.999, eps: float = 
         nu = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * g * g, state.nu, gradients)
 
         def step(t: Array, m: Array, v: Array) -> Array:
-            return -learning_rate * (m / (1 - b1**t)) / (jnp.sqrt(v / (1 - b2**t)) + eps)
+            return -learning_rate * (m / _missing(b1, t)) / (jnp.sqrt(v / _missing(b2, t)) + eps)
 
         def heads_step(m: Heads, v: Heads) -> Heads:
             return Heads(*(step(head_steps[:, None, None], *moments) for moments in zip(m, v, strict=True)))
@@ -52,6 +53,11 @@ def adam(learning_rate: float, b1: float = 0.9, b2: float = 0.999, eps: float = 
         return updates, AdamState(steps, head_steps, mu, nu)
 
     return optax.GradientTransformation(init, update)
+
+
+def _missing(decay: float, t: Array) -> Array:
+    """1 - decay^t, without the cancellation that costs it four digits in single precision."""
+    return -jnp.expm1(t * math.log(decay))
 
 
 def forget_head(state: AdamState, head: Array | int) -> AdamState:

@@ -46,11 +46,8 @@ def rank_of(tokens: Array, kind: str, alpha: float, xp: ModuleType) -> Array:
 def singular_values(tokens: Array, xp: ModuleType) -> Array:
     """Singular values of the tokens centred by column, largest first."""
     count, width = tokens.shape
-    mean = xp.mean(tokens, axis=0)
-    centred = tokens - mean
-    # What rounding leaves of a constant column is not spread.
-    rounding = count * (4 * np.finfo(np.float64).eps * mean) ** 2
-    centred = centred * (xp.sum(centred * centred, axis=0) > rounding)
+    shifted = tokens - tokens[0]  # so that a constant column is zero exactly, and not what rounding leaves of it
+    centred = shifted - xp.mean(shifted, axis=0)
     gram = centred @ centred.T if count < width else centred.T @ centred
     return xp.sqrt(xp.maximum(xp.linalg.eigvalsh(gram)[::-1], 0))
 

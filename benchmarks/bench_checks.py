@@ -1,0 +1,195 @@
+"""What a check of the runtime controller costs beside the training between two checks.
+
+Run with ``python benchmarks/bench_checks.py``. For 30 runs it times one rank of the latest 1000 contexts, one set of
+shares, and the updates of the 500 steps between two checks. An update here is the arithmetic of Soft Actor-Critic
+(critic, actor, two optimisers, target) without plant and replay, so the training it stands for takes longer and the
+part that a check takes of it is smaller. The rank is taken on the host, in NumPy, and on the device, in JAX; the quicker one counts.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+import incrt
+from incrt.adam import AdamState, adam
+from incrt.attention import head_norms, hold_inactive, shares
+from incrt.bench import first_context, next_context
+from incrt.encoders import Encoded, Encoder, make_encoder
+from incrt.layers import Dense, init_mlp, mlp
+from incrt.rank import effective_rank, rank_of
+
+RUNS, BATCH, ACTIONS = 30, 256, 6
+RUNTIME = incrt.RuntimeConfig()
+
+
+class Critic(NamedTuple):
+    """One encoder, two value heads."""
+
+    encoder: Encoded
+    values: tuple[tuple[Dense, ...], tuple[Dense, ...]]
+
+
+class Actor(NamedTuple):
+    """Encoder, and a head for mean and logarithm of the standard deviation."""
+
+    encoder: Encoded
+    head: tuple[Dense, ...]
+
+
+class Learner(NamedTuple):
+    """What an update changes."""
+
+    actor: Actor
+    critic: Critic
+    target: Critic
+    actor_adam: AdamState
+    critic_adam: AdamState
+
+
+OPTIMISER = adam(3e-4)
+
+
+def start(encoder: Encoder, key: Array) -> Learner:
+    """A learner before its first update."""
+    actor_key, critic_key, head_key, *value_keys = jax.random.split(key, 5)
+    width = encoder.config.d_model
+    actor = Actor(encoder.init(actor_key), init_mlp(head_key, (width, 64, 64, 2 * ACTIONS)))
+    first, second = (init_mlp(each, (width + ACTIONS, 64, 64, 1)) for each in value_keys)
+    critic = Critic(encoder.init(critic_key), (first, second))
+    return Learner(actor, critic, critic, OPTIMISER.init(actor), OPTIMISER.init(critic))
+
+
+def update(encoder: Encoder, mask: Array, learner: Learner, contexts: Array) -> Learner:
+    """One update of critic, actor and target, on (now, next) contexts; rewards and noise are fixed."""
+    now, later = contexts
+
+    def act(actor: Actor, context: Array) -> tuple[Array, Array]:
+        mean, log_std = jnp.split(mlp(actor.head, encoder.features(actor.encoder, mask, context)), 2, axis=-1)
+        return jnp.tanh(mean + jnp.exp(jnp.clip(log_std, -20, 2))), log_std.sum(-1)
+
+    def values(critic: Critic, context: Array, action: Array) -> Array:
+        seen = jnp.concatenate([encoder.features(critic.encoder, mask, context), action], axis=-1)
+        return jnp.stack([mlp(head, seen)[..., 0] for head in critic.values])
+
+    later_action, later_entropy = act(learner.actor, later)
+    wanted = -1 + 0.99 * (values(learner.target, later, later_action).min(0) - later_entropy)
+
+    def critic_loss(critic: Critic) -> Array:
+        return jnp.mean((values(critic, now, later_action) - wanted) ** 2)
+
+    step, critic_adam = OPTIMISER.update(jax.grad(critic_loss)(learner.critic), learner.critic_adam)
+    critic = optax.apply_updates(learner.critic, step)
+
+    def actor_loss(actor: Actor) -> Array:
+        action, entropy = act(actor, now)
+        return jnp.mean(entropy - values(critic, now, action).min(0))
+
+    step, actor_adam = OPTIMISER.update(jax.grad(actor_loss)(learner.actor), learner.actor_adam)
+    actor = optax.apply_updates(learner.actor, step)
+    target = jax.tree.map(lambda old, new: 0.995 * old + 0.005 * new, learner.target, critic)
+    return Learner(actor, critic, hold_inactive(mask, learner.target, target), actor_adam, critic_adam)
+
+
+def explore(config: incrt.BenchConfig, key: Array) -> Array:
+    """The contexts of 1000 steps of random gains, as the start of a training sees them: (N, W, d_c)."""
+    bench, params = incrt.make_bench(config)
+    reset_key, steps_key = jax.random.split(key)
+    observation, state = bench.reset(reset_key, params)
+    context = first_context(observation, window=config.window)
+
+    def step(carry: Any, key: Array) -> tuple[Any, Array]:
+        state, context = carry
+        action_key, step_key = jax.random.split(key)
+        action = jax.random.uniform(action_key, (config.action_dim,), minval=-1, maxval=1)
+        observation, state, _, done, _ = bench.step(step_key, state, action, params)
+        fresh = first_context(observation, window=config.window)
+        context = jnp.where(done, fresh, next_context(context, observation))
+        return (state, context), context
+
+    return jax.lax.scan(step, (state, context), jax.random.split(steps_key, RUNTIME.tokens))[1]
+
+
+def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
+    """The shortest of a few times, the first call not counted."""
+    jax.block_until_ready(work())
+    taken = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        jax.block_until_ready(work())
+        taken.append(time.perf_counter() - begin)
+    return min(taken)
+
+
+def training(encoder: Encoder, contexts: Array, *, on_gpu: bool) -> float:
+    """Seconds for the updates between two checks, all runs: one batch on a GPU, one run after the other on a CPU."""
+    mask, updates = jnp.ones(encoder.config.k_max, bool), 50 if on_gpu else 10
+
+    @jax.jit
+    def stretch(learner: Learner, pairs: Array) -> Learner:
+        one = partial(update, encoder, mask)
+        step = jax.vmap(one) if on_gpu else one
+        return jax.lax.scan(lambda state, _: (step(state, pairs), None), learner, length=updates)[0]
+
+    runs = RUNS if on_gpu else 1
+    pairs = jnp.stack([contexts[:runs, :BATCH], contexts[:runs, 1 : BATCH + 1]], axis=1)
+    learners = jax.vmap(partial(start, encoder))(jax.random.split(jax.random.key(0), runs))
+    if not on_gpu:
+        learners, pairs = jax.tree.map(lambda x: x[0], (learners, pairs))
+    each = seconds(lambda: stretch(learners, pairs)) / updates
+    return each * RUNTIME.check_every * (RUNS // runs)
+
+
+def rank_seconds(tokens: Array) -> tuple[float, float, list[float]]:
+    """One rank of every run: seconds on the host, seconds on the device, and what was found."""
+    on_host = seconds(lambda: [effective_rank(run) for run in np.asarray(tokens + 0)])  # a new array: copied each time
+    found = [effective_rank(run) for run in np.asarray(tokens)]
+    with jax.enable_x64():
+        exact = jnp.asarray(tokens, jnp.float64)
+        in_jax = jax.jit(jax.vmap(lambda run: rank_of(run, RUNTIME.rank, RUNTIME.alpha, jnp)))
+        on_device = seconds(lambda: in_jax(exact))
+        if not np.array_equal(in_jax(exact), found):
+            raise SystemExit("JAX and NumPy disagree about the rank")
+    return on_host, on_device, found
+
+
+def share_seconds(encoder: Encoder, contexts: Array) -> float:
+    """One set of shares of every run."""
+    mask = jnp.ones(encoder.config.k_max, bool)
+    params = jax.vmap(encoder.init)(jax.random.split(jax.random.key(0), RUNS)).body
+
+    @jax.jit
+    @jax.vmap
+    def measure(params: Any, contexts: Array) -> Array:
+        return jnp.asarray(shares(head_norms(params, mask, contexts), mask))
+
+    return seconds(lambda: measure(params, contexts[:, :BATCH]))
+
+
+def main() -> None:
+    """Print one line for each window."""
+    on_gpu = jax.default_backend() != "cpu"
+    print(f"{RUNS} runs, {RUNTIME.tokens} contexts, on {jax.devices()[0].device_kind}")
+    print("   W  training [s]  rank host [ms]  rank device  shares  part of training  ranks found")
+    for window in (20, 50):
+        config = incrt.preset("memory", tau_z=2.0, window=window)
+        contexts = jax.jit(jax.vmap(partial(explore, config)))(jax.random.split(jax.random.key(0), RUNS))
+        encoder = make_encoder(incrt.EncoderConfig(), window, config.observation_dim)
+        train = training(encoder, contexts, on_gpu=on_gpu)
+        on_host, on_device, found = rank_seconds(contexts.reshape(RUNS, RUNTIME.tokens, -1))
+        shared = share_seconds(encoder, contexts)
+        part = (min(on_host, on_device) + shared) / train
+        print(
+            f"{window:4d} {train:13.2f} {1e3 * on_host:15.1f} {1e3 * on_device:12.1f} {1e3 * shared:7.1f} "
+            f"{part:17.2%}  {min(found):.0f} to {max(found):.0f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

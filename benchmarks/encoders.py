@@ -1,0 +1,51 @@
+"""The encoders beside each other: parameters, and the time of one forward and backward pass.
+
+Run with ``python benchmarks/encoders.py``. Batch 256, as in training; times are medians in milliseconds.
+"""
+
+import statistics
+import time
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+import incrt
+from incrt.config import ENCODERS
+from incrt.encoders import Encoded, make_encoder, parameter_count
+
+BATCH = 256
+
+
+def milliseconds(encoder_name: str, window: int) -> tuple[int, int, float]:
+    """Parameters at the start and with all heads, and the time of a gradient."""
+    config = incrt.EncoderConfig(encoder=encoder_name)
+    encoder = make_encoder(config, window, incrt.BenchConfig().observation_dim)
+    params = encoder.init(jax.random.key(0))
+    contexts = jax.random.normal(jax.random.key(1), (BATCH, window, encoder.observation_dim))
+    mask = jnp.ones_like(encoder.first_mask)
+
+    @jax.jit
+    @jax.grad
+    def gradient(params: Encoded, contexts: Array) -> Array:
+        return jnp.sum(encoder.features(params, mask, contexts) ** 3)
+
+    taken = []
+    for _ in range(12):
+        begin = time.perf_counter()
+        jax.block_until_ready(gradient(params, contexts))
+        taken.append(1e3 * (time.perf_counter() - begin))
+    return parameter_count(params, encoder.first_mask), parameter_count(params, mask), statistics.median(taken[2:])
+
+
+def main() -> None:
+    """Print one line for each encoder."""
+    print("encoder   parameters (W = 20)   with all heads   gradient W = 20   W = 50  [ms]")
+    for name in ENCODERS:
+        start, full, short = milliseconds(name, 20)
+        _, _, long = milliseconds(name, 50)
+        print(f"{name:8s} {start:20,d} {full:16,d} {short:17.1f} {long:8.1f}")
+
+
+if __name__ == "__main__":
+    main()

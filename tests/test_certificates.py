@@ -1,0 +1,248 @@
+"""Certificates of single events: they hold where the paper says so, and say so where they do not."""
+
+import json
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax import Array
+
+from incrt.adam import adam
+from incrt.attention import attend, head_norms, init_attention, shares
+from incrt.certificates import (
+    Certificate,
+    GrowCertificate,
+    Policy,
+    certify_grow,
+    certify_prune,
+    lipschitz_upper,
+    measure_prune,
+    parameter_energy,
+    to_json,
+    unit_gains,
+)
+from incrt.config import RuntimeConfig
+from incrt.encoders import Encoded
+from incrt.events import Learned, grow, prune
+from incrt.layers import Dense, init_mlp, init_norm, layer_norm, mlp
+from incrt.runtime import check, first_state
+from incrt.steady_state import conclude
+
+K_MAX, WINDOW, OBSERVED, D_K = 4, 6, 5, 4
+D_MODEL = K_MAX * D_K
+ALL = jnp.ones(K_MAX, bool)
+contexts = jax.random.normal(jax.random.key(9), (64, WINDOW, OBSERVED))
+output = jax.jit(unit_gains)
+measure = jax.jit(measure_prune)
+
+
+def policy(seed: int = 0, *, norm: bool = True, faint: dict[int, float] | None = None) -> Policy:
+    """A policy in which every head is live; ``faint`` scales the output of single heads."""
+    encoder_key, mlp_key, norm_key = jax.random.split(jax.random.key(seed), 3)
+    body = init_attention(encoder_key, ALL, WINDOW, OBSERVED, D_K)
+    w_o = body.heads.w_o
+    for head, factor in (faint or {}).items():
+        w_o = w_o.at[head].multiply(factor)
+    body = body._replace(heads=body.heads._replace(w_o=w_o))
+    scale = init_norm(D_MODEL)._replace(scale=1 + 0.3 * jax.random.normal(norm_key, (D_MODEL,)))
+    return Policy(Encoded(body, scale if norm else None), init_mlp(mlp_key, (D_MODEL, 16, 3)))
+
+
+def pruned(net: Policy, head: int, config: RuntimeConfig, seen: Array = contexts) -> Any:
+    energies = float(parameter_energy(net, ALL)), float(parameter_energy(net, ALL.at[head].set(False)))
+    return certify_prune(1500, head, config.share_threshold(K_MAX), measure(net, ALL, head, seen), energies)
+
+
+# --- growth -------------------------------------------------------------------------------------------------------
+
+
+def test_a_growth_by_soft_initialisation_is_certified_with_zero() -> None:
+    net, mask = policy(), ALL.at[2].set(False)
+    optimiser = adam(3e-4)
+    before = Learned(mask, net, policy(1), policy(2), optimiser.init(net), optimiser.init(net))
+    after = grow(before, 2, jax.random.key(0), "carry")
+    old, new = (
+        {name: output(getattr(each, name), each.mask, contexts) for name in ("actor", "critic", "target")}
+        for each in (before, after)
+    )
+    energy, energy_after = (float(parameter_energy(each.actor, each.mask)) for each in (before, after))
+    found = certify_grow(1500, 2, old, new, (energy, energy_after))
+    assert found.jumps == {"actor": 0.0, "critic": 0.0, "target": 0.0}
+    assert (found.jump, found.bound, found.holds) == (0.0, 0.0, True)
+    head = sum(float(jnp.sum(w[2] ** 2)) for w in after.actor.encoder.body.heads)
+    assert found.energy_after - found.energy_before == pytest.approx(head, rel=1e-4)
+
+
+@pytest.mark.parametrize("jump", [1e-7, 0.5, float("nan"), float("inf")])
+def test_a_growth_that_changes_anything_does_not_hold(jump: float) -> None:
+    before = {"policy": np.zeros((4, 3)), "critic": np.zeros((4, 3))}
+    after = {"policy": np.zeros((4, 3)), "critic": np.zeros((4, 3))}
+    after["policy"][1, 2] = -jump
+    found = certify_grow(1500, 1, before, after, (1.0, 2.0))
+    assert not found.holds
+    assert found.jumps["critic"] == 0.0
+    written = json.loads(json.dumps(to_json(found), allow_nan=False))
+    assert written["holds"] is False
+    assert written["jump"] == (pytest.approx(jump) if np.isfinite(jump) else None)
+
+
+def test_outputs_must_have_names_and_the_same_ones() -> None:
+    with pytest.raises(ValueError, match="must be the same"):
+        certify_grow(1, 1, {"policy": 0.0}, {"critic": 0.0}, (0.0, 0.0))
+    with pytest.raises(ValueError, match="must be the same"):
+        certify_grow(1, 1, {}, {}, (0.0, 0.0))
+
+
+# --- pruning ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_what_is_measured_at_a_prune(norm: bool) -> None:
+    net = policy(norm=norm, faint={1: 1e-4})
+    found = pruned(net, 1, RuntimeConfig())
+    change = np.asarray(output(net, ALL.at[1].set(False), contexts) - output(net, ALL, contexts), np.float64)
+    jumps = np.linalg.norm(change, axis=-1)
+    assert found.jump == pytest.approx(jumps.mean(), rel=1e-3)
+    assert found.worst_jump == pytest.approx(jumps.max(), rel=1e-3)
+    norms = np.asarray(head_norms(net.encoder.body, ALL, contexts))
+    assert found.share == pytest.approx(norms[1] / norms.sum(), rel=1e-4)
+    assert found.total == pytest.approx(norms.sum(), rel=1e-5)
+    assert found.largest_norm == pytest.approx(norms.max(), rel=1e-5)
+    assert found.bound == pytest.approx(found.lipschitz_upper * 1e-3 * norms.sum(), rel=1e-5)
+    assert 0 < found.jump <= found.bound_local <= found.bound
+    assert found.holds
+    assert found.holds_local
+    assert found.holds_everywhere
+    assert found.energy_after < found.energy_before
+
+
+def test_the_slope_is_the_largest_of_the_jacobian() -> None:
+    net = policy()
+    block = attend(net.encoder.body, ALL, contexts)
+
+    def after_block(x: Array) -> Array:
+        assert net.encoder.norm is not None
+        return jnp.tanh(mlp(net.layers, layer_norm(net.encoder.norm, x)))
+
+    slopes = [np.linalg.svd(np.asarray(jax.jacfwd(after_block)(x)), compute_uv=False)[0] for x in block]
+    assert float(measure(net, ALL, 1, contexts).lipschitz_local) == pytest.approx(max(slopes), rel=1e-4)
+
+
+@given(seed=st.integers(0, 1000), norm=st.booleans(), faint=st.sampled_from([1e-3, 0.3, 1.0, 10.0]))
+def test_no_step_is_longer_than_the_upper_bound_on_l_allows(seed: int, norm: bool, faint: float) -> None:
+    """Also where the removed head is most of the output, and the normalisation is at its steepest."""
+    net = policy(seed, norm=norm, faint={0: faint})
+    block = attend(net.encoder.body, ALL, contexts)
+    removed = block - attend(net.encoder.body, ALL.at[0].set(False), contexts)
+    upper = float(lipschitz_upper(net, block, removed))
+    parts = jnp.linspace(0, 1, 9)[:, None, None]
+    points = block - parts * removed
+    normed = points if net.encoder.norm is None else layer_norm(net.encoder.norm, points)
+    values = jnp.tanh(mlp(net.layers, normed))
+    steps = np.linalg.norm(np.diff(values, axis=0), axis=-1)
+    lengths = np.linalg.norm(np.diff(np.asarray(points), axis=0), axis=-1)
+    assert np.all(steps <= upper * lengths * (1 + 1e-4) + 1e-6)
+
+
+def test_the_bound_on_l_is_reached_by_a_linear_head() -> None:
+    """Without normalisation and for small outputs the bound is the slope itself: it is not loose for nothing."""
+    net = policy(norm=False)
+    net = net._replace(layers=(Dense(1e-3 * net.layers[0].w[:, :3], jnp.zeros(3)),))
+    found = pruned(net, 1, RuntimeConfig())
+    assert found.lipschitz_upper == pytest.approx(found.lipschitz_local, rel=1e-3)
+
+
+def test_a_prune_that_the_trigger_would_not_allow_does_not_hold() -> None:
+    net = policy()._replace(layers=(Dense(jnp.eye(D_MODEL)[:, :8], jnp.zeros(8)),))
+    found = pruned(net, 1, RuntimeConfig())
+    assert found.share > 0.1
+    assert not found.holds
+    assert to_json(found)["holds"] is False
+
+
+def test_for_every_context_the_bound_need_not_hold_though_it_does_in_the_mean() -> None:
+    """The paper states eq. (24) for any context. The trigger looks at a mean over a batch, which hides a rare one."""
+    net = policy(norm=False)
+    heads = net.encoder.body.heads
+    # Head 1 reads the last observation's first entry alone, which is zero in every context but one.
+    body = net.encoder.body._replace(
+        embed=net.encoder.body.embed.at[0].set(0).at[0, 0].set(1),
+        position=net.encoder.body.position.at[:, 0].set(0),
+    )
+    body = body._replace(embed=body.embed.at[1:, 0].set(0), heads=heads._replace(w_v=heads.w_v.at[1, 1:].set(0)))
+    net = Policy(Encoded(body, None), (Dense(0.01 * jnp.eye(D_MODEL)[:, :8], jnp.zeros(8)),))
+    seen = jax.random.normal(jax.random.key(3), (2000, WINDOW, OBSERVED)).at[..., 0].set(0).at[7, :, 0].set(1.0)
+    config = RuntimeConfig()
+    weights = np.asarray(shares(head_norms(net.encoder.body, ALL, seen), ALL))
+    assert 0 < weights[1] < config.eps_prune  # the trigger fires
+    found = pruned(net, 1, config, seen)
+    assert found.holds
+    assert not found.holds_everywhere
+    assert found.worst_jump > 10 * found.bound
+
+
+def test_measures_of_many_runs_are_a_vmap() -> None:
+    nets = [policy(seed) for seed in range(3)]
+    heads = jnp.array([0, 3, 1])
+    together = jax.vmap(measure_prune, in_axes=(0, None, 0, None))(
+        jax.tree.map(lambda *x: jnp.stack(x), *nets), ALL, heads, contexts
+    )
+    for i, net in enumerate(nets):
+        for found, expected in zip(together, measure(net, ALL, int(heads[i]), contexts), strict=True):
+            np.testing.assert_allclose(found[i], expected, rtol=1e-4, atol=1e-7)
+
+
+def test_energy_counts_the_parameters_in_use() -> None:
+    net = policy()
+    leaves = sum(float(jnp.sum(x**2)) for x in jax.tree.leaves(net))
+    assert float(parameter_energy(net, ALL)) == pytest.approx(leaves, rel=1e-5)
+    second = sum(float(jnp.sum(w[1] ** 2)) for w in net.encoder.body.heads)
+    assert float(parameter_energy(net, ALL.at[1].set(False))) == pytest.approx(leaves - second, rel=1e-5)
+
+
+# --- the whole loop -----------------------------------------------------------------------------------------------
+
+
+def test_driven_by_the_relative_rule_k_falls_and_every_certificate_holds() -> None:
+    """Two of four heads are faint. By the paper's rule neither is weak; relative to the uniform share both are."""
+    net = policy(faint={1: 0.02, 3: 0.05})
+    for rule, expected in (("absolute", [4]), ("relative", [4, 3, 2])):
+        config = RuntimeConfig(share=rule, eps_prune=0.1 if rule == "relative" else 1e-3)
+        state, mask = first_state(config, [True] * K_MAX), ALL
+        learned = Learned(mask, net, net, net, adam(3e-4).init(net), adam(3e-4).init(net))
+        counts, certificates, ranks = [state.k], [], []
+        last_shares: list[float] = []
+        for step in range(500, 20_001, 500):
+            norms = head_norms(learned.actor.encoder.body, learned.mask, contexts)
+            last_shares = np.asarray(shares(norms, learned.mask)).tolist()
+            decision, after = check(config, state, step, 2.0, last_shares)
+            ranks.append(2.0)
+            if decision.action == "prune":
+                assert decision.head is not None
+                measured = measure(learned.actor, learned.mask, decision.head, contexts)
+                energy = float(parameter_energy(learned.actor, learned.mask))
+                learned = prune(learned, decision.head, "carry")
+                energy_after = float(parameter_energy(learned.actor, learned.mask))
+                threshold = config.share_threshold(state.k)
+                certificates.append(certify_prune(step, decision.head, threshold, measured, (energy, energy_after)))
+                counts.append(after.k)
+            state = after
+            assert state.mask == tuple(np.asarray(learned.mask).tolist())
+        assert counts == expected
+        assert all(found.holds for found in certificates)
+        conclusion = conclude(config, state.mask, ranks, last_shares, certificates)
+        assert conclusion.inside == (rule == "relative")
+        assert conclusion.cumulative_holds
+        assert conclusion.all_hold
+        assert [found.head for found in certificates] == ([1, 3] if rule == "relative" else [])
+
+
+def test_certificates_are_valid_json() -> None:
+    found: list[Certificate] = [pruned(policy(), 1, RuntimeConfig()), GrowCertificate(1, 2, {"policy": 0.0}, 1.0, 2.0)]
+    for certificate in found:
+        written = json.loads(json.dumps(to_json(certificate), allow_nan=False))
+        assert {"step", "head", "jump", "bound", "holds", "energy_before", "energy_after"} <= set(written)

@@ -1,0 +1,101 @@
+"""Configurations of the encoder and of the runtime controller."""
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import incrt
+from incrt.config import (
+    OPTIMISER_RULES,
+    RANKS,
+    SHARE_RULES,
+    EncoderConfig,
+    RuntimeConfig,
+    encoder_preset,
+    runtime_preset,
+)
+from incrt.rank import MEASURES
+
+
+def test_defaults_are_the_papers_table_4() -> None:
+    encoder, runtime = EncoderConfig(), RuntimeConfig()
+    assert (encoder.k_max, encoder.heads_at_start, encoder.d_k, encoder.d_model) == (8, 1, 16, 128)
+    assert (runtime.k_min, runtime.eps_grow, runtime.eps_prune) == (1, 0.1, 1e-3)
+    assert (runtime.delta_grow, runtime.delta_prune, runtime.grace, runtime.check_every) == (3, 3, 2000, 500)
+    assert (runtime.tokens, runtime.alpha, runtime.rank, runtime.share) == (1000, 0.95, "energy", "absolute")
+
+
+def test_presets_differ_in_normalisation_and_bookkeeping() -> None:
+    assert (encoder_preset("memory"), runtime_preset("memory")) == (EncoderConfig(), RuntimeConfig())
+    assert (encoder_preset().layer_norm, encoder_preset("paper").layer_norm) == (True, False)
+    assert (runtime_preset().optimiser, runtime_preset("paper").optimiser) == ("carry", "rebuild")
+    assert encoder_preset("paper", k_max=16).d_model == 256
+    with pytest.raises(ValueError, match="preset must be one of memory, paper; got 'fast'"):
+        incrt.runtime_preset("fast")
+    with pytest.raises(ValueError, match=r"unknown field kmax; accepted: .*k_max"):
+        encoder_preset("paper", kmax=3)
+
+
+def test_every_named_rank_has_its_formula() -> None:
+    assert set(RANKS) == set(MEASURES)
+    assert len(SHARE_RULES) == len(OPTIMISER_RULES) == 2
+
+
+def test_width_and_heads_at_the_start() -> None:
+    assert EncoderConfig(encoder="static").heads_at_start == 8
+    assert EncoderConfig(encoder="static", k_init=7).heads_at_start == 7
+    assert EncoderConfig().replace(k_max=np.int64(4)) == EncoderConfig(k_max=4)
+
+
+def test_thresholds() -> None:
+    assert RuntimeConfig().share_threshold(4) == 1e-3
+    assert RuntimeConfig(share="relative", eps_prune=0.5).share_threshold(4) == 0.125
+    assert RuntimeConfig().asks_for_growth(2, 1)
+    assert not RuntimeConfig(eps_grow=1.0).asks_for_growth(2, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        (EncoderConfig, {"encoder": "mamba"}, "encoder must be one of runtime, static, deep, gru, lstm, none"),
+        (EncoderConfig, {"k_init": 9}, "k_init must be at most k_max = 8, got 9"),
+        (EncoderConfig, {"k_init": 0}, "k_init must be a whole number >= 1"),
+        (EncoderConfig, {"k_init": "one"}, "k_init must be a number"),
+        (EncoderConfig, {"k_max": 1.5}, "k_max must be a whole number >= 1"),
+        (EncoderConfig, {"layer_norm": 1}, "layer_norm must be True or False"),
+        (RuntimeConfig, {"grace": 100}, "grace must be at least check_every = 500, got 100"),
+        (RuntimeConfig, {"alpha": 1.0}, "alpha must be a number > 0 and < 1, got 1.0"),
+        (RuntimeConfig, {"eps_grow": -0.1}, "eps_grow must be a number >= 0"),
+        (RuntimeConfig, {"eps_prune": 0}, "eps_prune must be a number > 0"),
+        (RuntimeConfig, {"eps_prune": math.nan}, "eps_prune must be a number > 0"),
+        (RuntimeConfig, {"delta_grow": 0}, "delta_grow must be a whole number >= 1"),
+        (RuntimeConfig, {"tokens": 1}, "tokens must be at least 2"),
+        (RuntimeConfig, {"rank": "nuclear"}, "rank must be one of energy, entropy, stable, participation"),
+        (RuntimeConfig, {"share": None}, "share must be one of absolute, relative; got None"),
+        (RuntimeConfig, {"optimiser": "keep"}, "optimiser must be one of carry, rebuild; got 'keep'"),
+    ],
+)
+def test_bad_values_are_refused_by_field_and_accepted_range(kind: Any, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kind(**changes)
+
+
+FIELDS = [(kind, field.name) for kind in (EncoderConfig, RuntimeConfig) for field in dataclasses.fields(kind)]
+ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.lists(st.floats()))
+
+
+@given(st.sampled_from(FIELDS), ANYTHING)
+def test_whatever_a_field_is_given_it_is_valid_or_refused_by_name(field: tuple[Any, str], value: Any) -> None:
+    kind, name = field
+    try:
+        config = kind().replace(**{name: value})
+    except ValueError as refusal:
+        assert name in str(refusal)  # noqa: PT017
+    else:
+        assert kind(**json.loads(json.dumps(dataclasses.asdict(config)))) == config

@@ -1,0 +1,286 @@
+"""The runtime controller: the paper's schedule, its limits under arbitrary signals, its words, its file."""
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from incrt.config import RuntimeConfig
+from incrt.runtime import Decision, RuntimeState, check, first_state, is_check, is_cooling
+
+Signals = Callable[[RuntimeState], tuple[float, Sequence[float]]]
+
+
+def even(state: RuntimeState) -> list[float]:
+    return [on / state.k for on in state.mask]
+
+
+def drive(
+    config: RuntimeConfig, mask: Sequence[bool], steps: int, signals: Signals
+) -> list[tuple[int, Decision, RuntimeState]]:
+    """All checks up to ``steps``: step, decision, state after it."""
+    state, checks = first_state(config, mask), []
+    for step in range(1, steps + 1):
+        if is_check(config, step):
+            cooling = is_cooling(config, state, step)
+            decision, state = check(config, state, step, *((None, None) if cooling else signals(state)))
+            checks.append((step, decision, state))
+    return checks
+
+
+def events(checks: list[tuple[int, Decision, RuntimeState]], action: str) -> list[int]:
+    return [step for step, decision, _ in checks if decision.action == action]
+
+
+def always_high(state: RuntimeState) -> tuple[float, Sequence[float]]:
+    return 46.0, even(state)
+
+
+def one_of(k_max: int) -> list[bool]:
+    return [True] + [False] * (k_max - 1)
+
+
+def test_defaults_grow_when_the_paper_does() -> None:
+    checks = drive(RuntimeConfig(), one_of(8), 50_000, always_high)
+    assert events(checks, "grow") == [1500, 4500, 7500, 10500, 13500, 16500, 19500]
+    assert events(checks, "prune") == []
+    assert [decision.head for _, decision, _ in checks if decision.action == "grow"] == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(("grace", "k_max", "last"), [(1000, 8, 13500), (5000, 8, 37500), (2000, 16, 43500)])
+def test_the_last_growth_is_where_tables_2_and_3_have_it(grace: int, k_max: int, last: int) -> None:
+    checks = drive(RuntimeConfig(grace=grace), one_of(k_max), 50_000, always_high)
+    assert events(checks, "grow")[-1] == last
+    assert checks[-1][2].k == k_max
+
+
+def test_reasons_in_words() -> None:
+    words = {step: decision.reason for step, decision, _ in drive(RuntimeConfig(), one_of(3), 9500, always_high)}
+    assert words[500] == "rank 46 > 1.1·1, confirmation 1 of 3"
+    assert words[1500] == "rank 46 > 1.1·1, confirmation 3 of 3"
+    assert words[2000] == "cooldown: 500 of 2000"
+    assert words[4000] == "rank 46 > 1.1·2, confirmation 2 of 3"
+    assert words[9500] == "rank 46 > 1.1·3, but all 3 heads are active"
+
+
+def test_a_low_rank_asks_for_nothing_and_starts_the_count_anew() -> None:
+    ranks = iter([46, 46, 1, 46, 46, 46])
+    checks = drive(RuntimeConfig(), one_of(8), 3000, lambda state: (next(ranks), even(state)))
+    assert events(checks, "grow") == [3000]
+    assert checks[2][1].reason == "rank 1 <= 1.1·1"
+    assert [state.grow_count for _, _, state in checks] == [1, 2, 0, 1, 2, 0]
+
+
+def test_growth_needs_more_than_the_threshold() -> None:
+    """K (1 + eps) itself is not enough: 11 is not above 10·1.1."""
+    config = RuntimeConfig(delta_grow=1)
+    state = first_state(config, [True] * 10 + [False])
+    assert check(config, state, 500, 11.0, even(state))[0].action == "noop"
+    assert check(config, state, 500, 12.0, even(state))[0].action == "grow"
+
+
+def weak_head(share: float) -> Signals:
+    """Head 1 has this share, the other active heads the rest."""
+
+    def signals(state: RuntimeState) -> tuple[float, Sequence[float]]:
+        others = (1 - share) / (state.k - 1)
+        return 1.0, [share if i == 1 else others * on for i, on in enumerate(state.mask)]
+
+    return signals
+
+
+def test_a_weak_head_is_pruned_after_three_checks() -> None:
+    checks = drive(RuntimeConfig(), [True] * 4, 1500, weak_head(5e-4))
+    assert events(checks, "prune") == [1500]
+    assert checks[0][1].reason == "rank 1 <= 1.1·4; share 0.0005 of head 1 < 0.001, confirmation 1 of 3"
+    assert checks[-1][1] == Decision("prune", "share 0.0005 of head 1 < 0.001 for 3 checks", 1)
+    assert checks[-1][2].mask == (True, False, True, True)
+    assert checks[-1][2].prune_counts == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("share", "rule", "pruned"),
+    [
+        (0.0011, "absolute", False),
+        (0.0009, "absolute", True),
+        (0.0009, "relative", False),
+        (0.0002, "relative", True),
+    ],
+)
+def test_the_share_rules_differ_by_the_uniform_share(share: float, rule: str, pruned: bool) -> None:
+    checks = drive(RuntimeConfig(share=rule), [True] * 4, 1500, weak_head(share))
+    assert (events(checks, "prune") == [1500]) == pruned
+
+
+def test_the_relative_rule_says_what_the_share_is_held_against() -> None:
+    checks = drive(RuntimeConfig(share="relative", eps_prune=0.5), [True] * 4, 1500, weak_head(0.1))
+    assert checks[-1][1].reason == "share 0.1 of head 1 < 0.5/4 for 3 checks"
+
+
+def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
+    config = RuntimeConfig(eps_prune=0.9, delta_prune=1, grace=500)
+    strength = [0.3, 0.1, 0.2, 0.4]
+
+    def signals(state: RuntimeState) -> tuple[float, Sequence[float]]:
+        return 1.0, [share * on for share, on in zip(strength, state.mask, strict=True)]
+
+    checks = drive(config, [True] * 4, 5000, signals)
+    assert [decision.head for _, decision, _ in checks if decision.action == "prune"] == [1, 2, 0]
+    assert checks[-1][2].mask == (False, False, False, True)
+
+
+def test_growth_goes_before_pruning_and_only_one_happens() -> None:
+    config = RuntimeConfig(delta_grow=1, delta_prune=1)
+    state = first_state(config, [True, True, False])
+    decision, after = check(config, state, 500, 46.0, [1.0, 0.0, 0.0])
+    assert (decision.action, decision.head) == ("grow", 2)
+    assert after.mask == (True, True, True)
+    assert after.prune_counts == (0, 1, 0)  # counted, and neither acted upon nor reset
+
+
+def test_a_check_inside_the_cooldown_neither_measures_nor_counts() -> None:
+    config = RuntimeConfig()
+    state = RuntimeState((True, True, False), last_event=1500, grow_count=0, prune_counts=(0, 2, 0))
+    decision, after = check(config, state, 3000, None, None)
+    assert (decision, after) == (Decision("noop", "cooldown: 1500 of 2000"), state)
+    assert is_cooling(config, state, 3499)
+    assert not is_cooling(config, state, 3500)
+
+
+signals = st.lists(
+    st.tuples(
+        st.floats(0, 600, allow_nan=False),
+        st.lists(st.floats(0, 1), min_size=6, max_size=6),
+    ),
+    min_size=30,
+    max_size=30,
+)
+configs = st.builds(
+    RuntimeConfig,
+    k_min=st.integers(1, 3),
+    eps_grow=st.sampled_from([0.0, 0.1, 2.0]),
+    eps_prune=st.sampled_from([1e-3, 0.2, 2.0]),
+    delta_grow=st.integers(1, 3),
+    delta_prune=st.integers(1, 3),
+    grace=st.sampled_from([500, 700, 2000]),
+    check_every=st.sampled_from([100, 500]),
+    share=st.sampled_from(["absolute", "relative"]),
+)
+
+
+@given(config=configs, given_signals=signals, start=st.integers(3, 6))
+def test_under_arbitrary_signals_the_limits_hold(
+    config: RuntimeConfig, given_signals: list[tuple[float, list[float]]], start: int
+) -> None:
+    state = first_state(config, [i < start for i in range(6)])
+    weak_for = [0] * 6  # counted here on its own
+    asked, last_event = 0, None
+    for n, (rank, strength) in enumerate(given_signals, start=1):
+        step = n * config.check_every
+        total = sum(x for x, on in zip(strength, state.mask, strict=True) if on)
+        shares = [x * on / total if total else on / state.k for x, on in zip(strength, state.mask, strict=True)]
+        before = state
+        decision, state = check(config, before, step, rank, shares)
+        assert RuntimeState.from_json(json.loads(json.dumps(state.to_json()))) == state
+        assert config.k_min <= state.k <= 6
+        changed = [i for i in range(6) if state.mask[i] != before.mask[i]]
+        assert changed == ([] if decision.action == "noop" else [decision.head])
+        if last_event is not None and step - last_event < config.grace:
+            assert decision.action == "noop"
+            assert state == before
+            continue
+        asked = asked + 1 if rank > before.k * (1 + config.eps_grow) and before.k < 6 else 0
+        limit = config.eps_prune / (before.k if config.share == "relative" else 1)
+        strongest = max((i for i in range(6) if before.mask[i]), key=lambda i: shares[i])
+        for i in range(6):
+            weak = before.mask[i] and i != strongest and shares[i] < limit and before.k > config.k_min
+            weak_for[i] = weak_for[i] + 1 if weak else 0
+        confirmed = [i for i in range(6) if weak_for[i] >= config.delta_prune]
+        expected = "grow" if asked >= config.delta_grow else "prune" if confirmed else "noop"
+        assert decision.action == expected
+        if expected == "grow":
+            assert decision.head == before.mask.index(False)
+            asked = 0
+        if expected == "prune":
+            assert decision.head in confirmed
+            assert shares[decision.head] == min(shares[i] for i in confirmed)
+            weak_for[decision.head] = 0
+        if expected != "noop":
+            last_event = step
+        assert (state.grow_count, state.last_event) == (asked, last_event)
+        assert list(state.prune_counts) == weak_for
+
+
+@given(given_signals=signals, cut=st.integers(0, 29))
+def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[float, list[float]]], cut: int) -> None:
+    config = RuntimeConfig(eps_prune=0.1, delta_prune=2, grace=500)
+    first = first_state(config, [True] * 3 + [False] * 3)
+
+    def run(interrupted: bool) -> list[Decision]:
+        state, decisions = first, []
+        for n, (rank, shares) in enumerate(given_signals, start=1):
+            if interrupted and n == cut:
+                state = RuntimeState.from_json(json.loads(json.dumps(state.to_json())))
+            decision, state = check(config, state, 500 * n, rank, shares)
+            decisions.append(decision)
+        return decisions
+
+    assert run(interrupted=True) == run(interrupted=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mask": []}, "mask must be"),
+        ({"mask": [0, 1]}, "mask must be"),
+        ({"mask": [False, False]}, "one at least true"),
+        ({"prune_counts": [0]}, "prune_counts must be 2 whole numbers"),
+        ({"prune_counts": [0, -1]}, "prune_counts must be"),
+        ({"last_event": -3}, "last_event must be"),
+        ({"last_event": "1500"}, "last_event must be"),
+        ({"grow_count": 1.5}, "grow_count must be"),
+        ({"more": 1}, "has the fields"),
+    ],
+)
+def test_a_damaged_state_is_refused_by_field(changes: dict[str, Any], message: str) -> None:
+    good = first_state(RuntimeConfig(), [True, False]).to_json()
+    with pytest.raises(ValueError, match=message):
+        RuntimeState.from_json({**good, **changes})
+    with pytest.raises(ValueError, match="has the fields"):
+        RuntimeState.from_json([])
+
+
+@pytest.mark.parametrize(
+    ("rank", "shares", "message"),
+    [
+        (float("nan"), [0.5, 0.5], "rank must be a finite number, got nan"),
+        (float("inf"), [0.5, 0.5], "rank must be a finite number, got inf"),
+        (3.0, [0.5], "shares must have 2 entries"),
+        (3.0, [0.5, float("nan")], "shares must be numbers >= 0, got nan for head 1"),
+        (None, None, "must be measured"),
+    ],
+)
+def test_signals_that_cannot_be_decided_upon_are_refused(
+    rank: float | None, shares: list[float] | None, message: str
+) -> None:
+    config = RuntimeConfig()
+    with pytest.raises(ValueError, match=message):
+        check(config, first_state(config, [True, True]), 500, rank, shares)
+
+
+def test_steps_that_go_back_and_too_few_heads_are_refused() -> None:
+    config = RuntimeConfig(k_min=2)
+    with pytest.raises(ValueError, match="k_init >= k_min"):
+        first_state(config, [True, False])
+    state = RuntimeState((True, True), last_event=1500)
+    with pytest.raises(ValueError, match="after the latest event at 1500, got 1500"):
+        check(config, state, 1500, 3.0, [0.5, 0.5])
+
+
+def test_checks_come_at_the_cadence_and_not_at_zero() -> None:
+    config = RuntimeConfig()
+    assert list(itertools.compress(range(1501), (is_check(config, t) for t in range(1501)))) == [500, 1000, 1500]
