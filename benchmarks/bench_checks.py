@@ -3,7 +3,11 @@
 Run with ``python benchmarks/bench_checks.py``. For 30 runs it times one rank of the latest 1000 contexts, one set of
 shares, and the updates of the 500 steps between two checks. An update here is the arithmetic of Soft Actor-Critic
 (critic, actor, two optimisers, target) without plant and replay, so the training it stands for takes longer and the
-part that a check takes of it is smaller. The rank is taken on the host, in NumPy, and on the device, in JAX; the quicker one counts.
+part that a check takes of it is smaller. The rank is taken on the host, in NumPy, and on the device, in JAX; the
+quicker one counts.
+
+Two parts are printed: that of a check that training waits for, and the mean over a run in which training waits only
+where an event is possible (``runtime.can_act``) and the other checks are measured beside it.
 """
 
 import time
@@ -24,6 +28,7 @@ from incrt.bench import first_context, next_context
 from incrt.encoders import Encoded, Encoder, make_encoder
 from incrt.layers import Dense, init_mlp, mlp
 from incrt.rank import effective_rank, rank_of
+from incrt.runtime import can_act, check, first_state, is_cooling
 
 RUNS, BATCH, ACTIONS = 30, 256, 6
 RUNTIME = incrt.RuntimeConfig()
@@ -172,11 +177,21 @@ def share_seconds(encoder: Encoder, contexts: Array) -> float:
     return seconds(lambda: measure(params, contexts[:, :BATCH]))
 
 
+def waits() -> float:
+    """The part of all checks of a run that can be an event, if the rank stays high."""
+    state, checks, waited = first_state(RUNTIME, [True] + [False] * 7), 0, 0
+    for step in range(RUNTIME.check_every, 50_001, RUNTIME.check_every):
+        checks += 1
+        waited += can_act(RUNTIME, state) and not is_cooling(RUNTIME, state, step)
+        _, state = check(RUNTIME, state, step, 100.0, [on / state.k for on in state.mask])
+    return waited / checks
+
+
 def main() -> None:
     """Print one line for each window."""
     on_gpu = jax.default_backend() != "cpu"
     print(f"{RUNS} runs, {RUNTIME.tokens} contexts, on {jax.devices()[0].device_kind}")
-    print("   W  training [s]  rank host [ms]  rank device  shares  part of training  ranks found")
+    print("   W  training [s]  rank host [ms]  rank device  shares  part: one check  mean of a run  ranks found")
     for window in (20, 50):
         config = incrt.preset("memory", tau_z=2.0, window=window)
         contexts = jax.jit(jax.vmap(partial(explore, config)))(jax.random.split(jax.random.key(0), RUNS))
@@ -187,7 +202,7 @@ def main() -> None:
         part = (min(on_host, on_device) + shared) / train
         print(
             f"{window:4d} {train:13.2f} {1e3 * on_host:15.1f} {1e3 * on_device:12.1f} {1e3 * shared:7.1f} "
-            f"{part:17.2%}  {min(found):.0f} to {max(found):.0f}"
+            f"{part:16.2%} {part * waits():14.2%}  {min(found):.0f} to {max(found):.0f}"
         )
 
 

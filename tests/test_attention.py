@@ -161,6 +161,8 @@ def test_a_new_head_has_xavier_spread_and_puts_out_nothing() -> None:
         assert float(jnp.std(w)) == pytest.approx(np.sqrt(2 / (128 + 16)), rel=0.02)
     assert heads.w_o.shape == (5, 16, 128)
     assert not np.any(heads.w_o)
+    energy = sum(float(jnp.sum(w**2)) for w in heads) / 5
+    assert energy == pytest.approx(85.3, rel=0.03)  # 6 d_model d_k / (d_model + d_k), docs/paper.md
     flat = np.concatenate([np.asarray(w).reshape(5, -1) for w in heads[:3]], axis=1)
     assert np.max(np.abs(np.corrcoef(flat) - np.eye(5))) < 0.05  # no two heads alike
     assert abs(np.corrcoef(heads.w_q.ravel(), heads.w_k.ravel())[0, 1]) < 0.05

@@ -19,8 +19,10 @@ class Model:
 
 def test_examples_run() -> None:
     examples = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     names: dict[str, Any] = {"model": Model()}
     for example in examples:
         exec(example, names)  # noqa: S102
     assert names["figures"].rmse > 0
+    assert names["certificate"].holds
+    assert names["state"].k == 3

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incrt.config import RuntimeConfig
-from incrt.runtime import Decision, RuntimeState, check, first_state, is_check, is_cooling
+from incrt.runtime import Decision, RuntimeState, can_act, check, first_state, is_check, is_cooling
 
 Signals = Callable[[RuntimeState], tuple[float, Sequence[float]]]
 
@@ -187,6 +187,7 @@ def test_under_arbitrary_signals_the_limits_hold(
         decision, state = check(config, before, step, rank, shares)
         assert RuntimeState.from_json(json.loads(json.dumps(state.to_json()))) == state
         assert config.k_min <= state.k <= 6
+        assert can_act(config, before) or decision.action == "noop"
         changed = [i for i in range(6) if state.mask[i] != before.mask[i]]
         assert changed == ([] if decision.action == "noop" else [decision.head])
         if last_event is not None and step - last_event < config.grace:
@@ -279,6 +280,16 @@ def test_steps_that_go_back_and_too_few_heads_are_refused() -> None:
     state = RuntimeState((True, True), last_event=1500)
     with pytest.raises(ValueError, match="after the latest event at 1500, got 1500"):
         check(config, state, 1500, 3.0, [0.5, 0.5])
+
+
+def test_an_event_is_possible_only_at_the_last_confirmation() -> None:
+    config = RuntimeConfig()
+    assert not can_act(config, RuntimeState((True, False), grow_count=1))
+    assert can_act(config, RuntimeState((True, False), grow_count=2))
+    assert not can_act(config, RuntimeState((True, True), grow_count=2))  # nothing left to grow
+    assert can_act(config, RuntimeState((True, True), prune_counts=(0, 2)))
+    assert not can_act(RuntimeConfig(k_min=2), RuntimeState((True, True), prune_counts=(0, 2)))
+    assert can_act(RuntimeConfig(delta_prune=1), RuntimeState((True, True)))
 
 
 def test_checks_come_at_the_cadence_and_not_at_zero() -> None:

@@ -112,17 +112,17 @@ class PruneMeasures(NamedTuple):
 
 def measure_prune(policy: Policy, mask: Array, head: Array | int, contexts: Array) -> PruneMeasures:
     """Measure what removing a head does; ``mask`` is the one before the event. Pure, so many runs are a ``vmap``."""
-    block = attend(policy.encoder.body, mask, contexts)
-    each = contributions(policy.encoder.body, mask, contexts)
-    removed = each[:, head]
-    change = unit_gains(policy, mask.at[head].set(False), contexts) - _downstream(policy, block)
+    with jax.default_matmul_precision("highest"):  # a jump may be smaller than the rounding of a GPU's fast products
+        block = attend(policy.encoder.body, mask, contexts)
+        each = contributions(policy.encoder.body, mask, contexts)
+        change = unit_gains(policy, mask.at[head].set(False), contexts) - _downstream(policy, block)
+        slopes = jax.vmap(jax.jacrev(lambda x: _downstream(policy, x)))(block)
     jumps = jnp.linalg.norm(change, axis=-1)
-    slopes = jax.vmap(jax.jacrev(lambda x: _downstream(policy, x)))(block)
     return PruneMeasures(
         jump=jnp.mean(jumps),
         worst_jump=jnp.max(jumps),
         norms=jnp.mean(jnp.linalg.norm(each, axis=-1), axis=0),
-        lipschitz_upper=lipschitz_upper(policy, block, removed),
+        lipschitz_upper=lipschitz_upper(policy, block, each[:, head]),
         lipschitz_local=jnp.max(jnp.linalg.norm(slopes, ord=2, axis=(-2, -1))),
     )
 

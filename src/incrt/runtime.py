@@ -90,6 +90,16 @@ def _since_event(state: RuntimeState, step: int) -> float:
     return math.inf if state.last_event is None else step - state.last_event
 
 
+def can_act(config: RuntimeConfig, state: RuntimeState) -> bool:
+    """Whether the next check outside the cooldown can be an event, whatever its signals are.
+
+    Where it cannot, training need not wait for the signals: they may be measured beside it and counted later.
+    """
+    grows = state.k < len(state.mask) and state.grow_count + 1 >= config.delta_grow
+    prunes = state.k > config.k_min and max(state.prune_counts) + 1 >= config.delta_prune
+    return grows or prunes
+
+
 def check(
     config: RuntimeConfig, state: RuntimeState, step: int, rank: float | None, shares: Sequence[float] | None
 ) -> tuple[Decision, RuntimeState]:
