@@ -20,6 +20,8 @@ lint: $(VENV)/test-installed
 
 bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/bench_plant.py
+	$(BIN)/python benchmarks/bench_checks.py
+	$(BIN)/python benchmarks/encoders.py
 
 # Stamps: set up again when what is to be installed changes.
 $(VENV)/demo-installed: pyproject.toml constraints.txt | $(VENV)/created

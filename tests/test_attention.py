@@ -218,7 +218,9 @@ def test_holding_keeps_inactive_heads_alone() -> None:
         np.testing.assert_array_equal(found[::2], new[::2])
 
 
-def test_a_context_of_the_wrong_shape_is_refused_with_the_right_one() -> None:
+def test_a_context_or_mask_of_the_wrong_shape_is_refused_with_the_right_one() -> None:
     params, context = make(7, 3, 20, (5,), 1.0)
     with pytest.raises(ValueError, match=r"\(\.\.\., 20, 11\), got \(5, 20, 10\)"):
         attend(params, jnp.ones(3, bool), context[..., :-1])
+    with pytest.raises(ValueError, match="mask must have 3 entries"):
+        attend(params, jnp.ones(1, bool), context)

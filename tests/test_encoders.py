@@ -143,3 +143,10 @@ def test_parameters_are_counted_by_hand() -> None:
 def test_a_window_that_is_no_count_is_refused() -> None:
     with pytest.raises(ValueError, match="window must be a whole number >= 1"):
         make_encoder(EncoderConfig(), 0, OBSERVED)
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_contexts_of_another_shape_are_refused(kind: str) -> None:
+    encoder, params = make(kind)
+    with pytest.raises(ValueError, match=r"\(\.\.\., 20, 11\), got \(5, 19, 11\)"):
+        encoder.features(params, encoder.first_mask, contexts[:, 1:])

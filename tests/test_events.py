@@ -192,6 +192,19 @@ def test_rebuild_forgets_everything() -> None:
             assert same(state, adam(RATE).init(params))
 
 
+def test_heads_that_cannot_be_grown_or_pruned_are_refused() -> None:
+    learned = learner(active=2)
+    for head in (-1, 8):
+        with pytest.raises(ValueError, match=f"head must be from 0 to 7, got {head}"):
+            grow(learned, head, jax.random.key(0), "carry")
+        with pytest.raises(ValueError, match=f"head must be from 0 to 7, got {head}"):
+            prune(learned, head, "carry")
+    with pytest.raises(ValueError, match="head 1 is already active"):
+        grow(learned, 1, jax.random.key(0), "carry")
+    with pytest.raises(ValueError, match="head 2 is already inactive"):
+        prune(learned, 2, "carry")
+
+
 def test_an_unknown_rule_for_the_optimiser_is_refused() -> None:
     with pytest.raises(ValueError, match="optimiser must be one of carry, rebuild; got 'keep'"):
         prune(learner(active=3), 1, "keep")

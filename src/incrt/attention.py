@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from incrt.layers import Array, softmax, xavier_normal
+from incrt.layers import Array, check_context, softmax, xavier_normal
 
 POSITION_STD = 0.02
 """Standard deviation with which position embeddings start."""
@@ -53,15 +53,13 @@ def attend(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp)
 
     ``mask`` has one boolean a head. An inactive head adds nothing and receives no gradient.
     """
-    last, values = _read(params, context, xp)
-    values = xp.where(mask[:, None], values, xp.zeros_like(values))
+    last, values = _read(params, mask, context, xp)
     return last + xp.einsum("...kd,kdm->...m", values, params.heads.w_o)
 
 
 def contributions(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
     """head_i at the last time step, eq. (11), for each head: (..., K_max, d_model), zero where it is inactive."""
-    _, values = _read(params, context, xp)
-    values = xp.where(mask[:, None], values, xp.zeros_like(values))
+    _, values = _read(params, mask, context, xp)
     return xp.einsum("...kd,kdm->...km", values, params.heads.w_o)
 
 
@@ -80,12 +78,13 @@ def shares(norms: Array, mask: Array, xp: ModuleType = jnp) -> Array:
     return norms / xp.sum(norms)
 
 
-def _read(params: Attention, context: Array, xp: ModuleType) -> tuple[Array, Array]:
-    """The last embedded step h_W, and what each head reads from the window, softmax(...) h W^V: (..., K_max, d_k)."""
+def _read(params: Attention, mask: Array, context: Array, xp: ModuleType) -> tuple[Array, Array]:
+    """The last embedded step h_W, and what each active head reads, softmax(...) h W^V, shape (..., K_max, d_k)."""
     embed, position, (w_q, w_k, w_v, _) = params
-    steps, observed = position.shape[0], embed.shape[0]
-    if context.shape[-2:] != (steps, observed):
-        raise ValueError(f"a context must have shape (..., {steps}, {observed}), got {tuple(context.shape)}")
+    observed = embed.shape[0]
+    check_context(context, position.shape[0], observed)
+    if tuple(mask.shape) != (len(w_q),):
+        raise ValueError(f"the mask must have {len(w_q)} entries, one a head; its shape is {tuple(mask.shape)}")
     table = xp.concatenate([embed, position])
     key, value = xp.einsum("cm,kmd->kcd", table, w_k), xp.einsum("cm,kmd->kcd", table, w_v)
     last = context[..., -1, :] @ embed + position[-1]
@@ -94,7 +93,8 @@ def _read(params: Attention, context: Array, xp: ModuleType) -> tuple[Array, Arr
     scores = xp.einsum("...kc,...wc->...kw", sought[..., :observed], context) + sought[..., observed:]
     weights = softmax(scores, xp)
     seen = xp.einsum("...kw,...wc->...kc", weights, context)
-    return last, xp.einsum("...kc,kcd->...kd", xp.concatenate([seen, weights], axis=-1), value)
+    values = xp.einsum("...kc,kcd->...kd", xp.concatenate([seen, weights], axis=-1), value)
+    return last, xp.where(mask[:, None], values, xp.zeros_like(values))
 
 
 # --- parameters -------------------------------------------------------------------------------------------------

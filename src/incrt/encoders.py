@@ -21,6 +21,7 @@ from incrt.layers import (
     Array,
     Dense,
     Norm,
+    check_context,
     dense,
     init_dense,
     init_mlp,
@@ -58,6 +59,7 @@ class Encoder(ABC):
 
     def features(self, params: Encoded, mask: jax.Array, context: jax.Array) -> jax.Array:
         """The features of a context; encoders without heads ignore the mask."""
+        check_context(context, self.window, self.observation_dim)
         return jnp.asarray(normalised(params.norm, self.body(params.body, mask, context)))
 
     @abstractmethod

@@ -31,6 +31,7 @@ def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Lea
 
     The target's head is a copy of the critic's.
     """
+    _refuse(learned.mask, head, active=True)
     actor_key, critic_key = jax.random.split(key)
     return Learned(
         mask=learned.mask.at[head].set(True),
@@ -44,11 +45,25 @@ def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Lea
 
 def prune(learned: Learned, head: Array | int, optimiser: str) -> Learned:
     """Prune(i): deactivate a head. Its parameters stay as they are; nothing of it is left in the optimisers."""
+    _refuse(learned.mask, head, active=False)
     return learned._replace(
         mask=learned.mask.at[head].set(False),
         actor_adam=_after_event(learned.actor_adam, head, optimiser),
         critic_adam=_after_event(learned.critic_adam, head, optimiser),
     )
+
+
+def _refuse(mask: Array, head: Array | int, *, active: bool) -> None:
+    """Refuse a head that there is not, or that is already what it is to become; JAX would let both pass.
+
+    Under ``jit`` and ``vmap`` neither is known, and the caller answers for it.
+    """
+    if isinstance(mask, jax.core.Tracer) or isinstance(head, jax.core.Tracer):
+        return
+    if not 0 <= int(head) < len(mask):
+        raise ValueError(f"head must be from 0 to {len(mask) - 1}, got {head}")
+    if bool(mask[head]) == active:
+        raise ValueError(f"head {head} is already {'active' if active else 'inactive'}")
 
 
 def _start_anew(params: Any, head: Array | int, key: Array) -> Any:

@@ -66,6 +66,12 @@ def _constant(x: Array) -> Array:
     return x.detach() if hasattr(x, "detach") else x
 
 
+def check_context(context: Array, window: int, observation_dim: int) -> None:
+    """Refuse contexts that are not W observations each."""
+    if tuple(context.shape[-2:]) != (window, observation_dim):
+        raise ValueError(f"contexts must have shape (..., {window}, {observation_dim}), got {tuple(context.shape)}")
+
+
 def xavier_normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     """Normal draws of variance 2 / (fan in + fan out); axes before the last two count matrices."""
     return jnp.sqrt(2 / (shape[-2] + shape[-1])) * jax.random.normal(key, shape)
