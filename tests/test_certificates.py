@@ -54,7 +54,7 @@ def policy(seed: int = 0, *, norm: bool = True, faint: dict[int, float] | None =
 
 def pruned(net: Policy, head: int, config: RuntimeConfig, seen: Array = contexts) -> Any:
     energies = float(parameter_energy(net, ALL)), float(parameter_energy(net, ALL.at[head].set(False)))
-    return certify_prune(1500, head, config.share_threshold(K_MAX), measure(net, ALL, head, seen), energies)
+    return certify_prune(1500, config.share_threshold(K_MAX), measure(net, ALL, head, seen), energies)
 
 
 # --- growth -------------------------------------------------------------------------------------------------------
@@ -95,6 +95,20 @@ def test_outputs_must_have_names_and_the_same_ones() -> None:
         certify_grow(1, 1, {"policy": 0.0}, {"critic": 0.0}, (0.0, 0.0))
     with pytest.raises(ValueError, match="must be the same"):
         certify_grow(1, 1, {}, {}, (0.0, 0.0))
+    with pytest.raises(ValueError, match=r"policy must have one shape before and after, got \(4, 2\) and \(1, 2\)"):
+        certify_grow(1, 1, {"policy": np.zeros((4, 2))}, {"policy": np.zeros((1, 2))}, (0.0, 0.0))
+
+
+def test_nan_is_not_taken_for_continuity() -> None:
+    """A network that puts out NaN jumps by NaN, at a growth and at a prune."""
+    net, lost = policy(), contexts * jnp.nan
+    before, after = output(net, ALL, lost), output(net, ALL.at[1].set(False), lost)
+    assert bool(jnp.all(jnp.isnan(before)))
+    assert not certify_grow(1, 1, {"policy": before}, {"policy": after}, (0.0, 0.0)).holds
+    found = pruned(net, 1, RuntimeConfig(), lost)
+    assert not found.holds
+    assert not found.premise_holds
+    assert to_json(found)["jump"] is None
 
 
 # --- pruning ------------------------------------------------------------------------------------------------------
@@ -113,6 +127,8 @@ def test_what_is_measured_at_a_prune(norm: bool) -> None:
     assert found.total == pytest.approx(norms.sum(), rel=1e-5)
     assert found.largest_norm == pytest.approx(norms.max(), rel=1e-5)
     assert found.bound == pytest.approx(found.lipschitz_upper * 1e-3 * norms.sum(), rel=1e-5)
+    assert found.head == 1
+    assert found.premise_holds
     assert 0 < found.jump <= found.bound_local <= found.bound
     assert found.holds
     assert found.holds_local
@@ -161,8 +177,10 @@ def test_a_prune_that_the_trigger_would_not_allow_does_not_hold() -> None:
     net = policy()._replace(layers=(Dense(jnp.eye(D_MODEL)[:, :8], jnp.zeros(8)),))
     found = pruned(net, 1, RuntimeConfig())
     assert found.share > 0.1
+    assert not found.premise_holds
     assert not found.holds
     assert to_json(found)["holds"] is False
+    assert to_json(found)["premise_holds"] is False
 
 
 def test_for_every_context_the_bound_need_not_hold_though_it_does_in_the_mean() -> None:
@@ -229,7 +247,7 @@ def test_driven_by_the_relative_rule_k_falls_and_every_certificate_holds() -> No
                 learned = prune(learned, decision.head, "carry")
                 energy_after = float(parameter_energy(learned.actor, learned.mask))
                 threshold = config.share_threshold(state.k)
-                certificates.append(certify_prune(step, decision.head, threshold, measured, (energy, energy_after)))
+                certificates.append(certify_prune(step, threshold, measured, (energy, energy_after)))
                 counts.append(after.k)
             state = after
             assert state.mask == tuple(np.asarray(learned.mask).tolist())

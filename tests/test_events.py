@@ -194,11 +194,19 @@ def test_rebuild_forgets_everything() -> None:
 
 def test_heads_that_cannot_be_grown_or_pruned_are_refused() -> None:
     learned = learner(active=2)
-    for head in (-1, 8):
-        with pytest.raises(ValueError, match=f"head must be from 0 to 7, got {head}"):
-            grow(learned, head, jax.random.key(0), "carry")
-        with pytest.raises(ValueError, match=f"head must be from 0 to 7, got {head}"):
-            prune(learned, head, "carry")
+    for head, message in (
+        (8, "head must be from 0 to 7, got 8"),
+        (-1, "head must be a whole number >= 0"),
+        (None, "head must be a number, got None"),
+        (True, "head must be a number, got True"),
+        (jnp.array([1, 2]), "head must be a number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            grow(learned, head, jax.random.key(0), "carry")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=message):
+            prune(learned, head, "carry")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the mask has 8 entries, but the critic has 0 heads"):
+        grow(learned._replace(critic=init_mlp(jax.random.key(0), (3, 2))), 3, jax.random.key(0), "carry")
     with pytest.raises(ValueError, match="head 1 is already active"):
         grow(learned, 1, jax.random.key(0), "carry")
     with pytest.raises(ValueError, match="head 2 is already inactive"):

@@ -46,6 +46,12 @@ def test_a_constant_column_does_not_count() -> None:
     assert effective_rank(with_constant) == effective_rank(spread)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_the_scale_of_the_tokens_does_not_matter(scale: float) -> None:
+    for kind in RANKS:
+        assert effective_rank(scale * matrix(3), kind) == pytest.approx(effective_rank(matrix(3), kind), rel=1e-6)
+
+
 def test_one_direction_has_rank_one() -> None:
     line = np.outer(np.linspace(-1, 1, 100), np.arange(1.0, 12.0)) + 5
     for kind in RANKS:
@@ -85,6 +91,11 @@ def test_jax_gives_the_same_for_many_runs_at_once(kind: str) -> None:
     together = jax.jit(jax.vmap(lambda tokens: rank_of(tokens, kind, 0.95, jnp)))(jnp.asarray(runs))
     np.testing.assert_allclose(together, [effective_rank(run, kind) for run in runs], rtol=1e-6)
     assert bool(jnp.isnan(rank_of(jnp.asarray(runs[0]).at[3, 4].set(jnp.nan), kind, 0.95, jnp)))
+
+
+def test_single_precision_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"must be float64 \(in JAX under jax.enable_x64\), got float32"):
+        rank_of(jnp.ones((3, 4)), "energy", 0.95, jnp)
 
 
 def test_single_precision_would_give_another_rank() -> None:

@@ -1,10 +1,12 @@
 """The runtime controller: the paper's schedule, its limits under arbitrary signals, its words, its file."""
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,7 +128,8 @@ def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
     strength = [0.3, 0.1, 0.2, 0.4]
 
     def signals(state: RuntimeState) -> tuple[float, Sequence[float]]:
-        return 1.0, [share * on for share, on in zip(strength, state.mask, strict=True)]
+        active = [share * on for share, on in zip(strength, state.mask, strict=True)]
+        return 1.0, [share / sum(active) for share in active]
 
     checks = drive(config, [True] * 4, 5000, signals)
     assert [decision.head for _, decision, _ in checks if decision.action == "prune"] == [1, 2, 0]
@@ -146,7 +149,8 @@ def test_a_check_inside_the_cooldown_neither_measures_nor_counts() -> None:
     config = RuntimeConfig()
     state = RuntimeState((True, True, False), last_event=1500, grow_count=0, prune_counts=(0, 2, 0))
     decision, after = check(config, state, 3000, None, None)
-    assert (decision, after) == (Decision("noop", "cooldown: 1500 of 2000"), state)
+    assert decision == Decision("noop", "cooldown: 1500 of 2000")
+    assert after == dataclasses.replace(state, last_check=3000)
     assert is_cooling(config, state, 3499)
     assert not is_cooling(config, state, 3500)
 
@@ -154,7 +158,7 @@ def test_a_check_inside_the_cooldown_neither_measures_nor_counts() -> None:
 signals = st.lists(
     st.tuples(
         st.floats(0, 600, allow_nan=False),
-        st.lists(st.floats(0, 1), min_size=6, max_size=6),
+        st.lists(st.just(0.0) | st.floats(1e-9, 1), min_size=6, max_size=6),
     ),
     min_size=30,
     max_size=30,
@@ -163,13 +167,18 @@ configs = st.builds(
     RuntimeConfig,
     k_min=st.integers(1, 3),
     eps_grow=st.sampled_from([0.0, 0.1, 2.0]),
-    eps_prune=st.sampled_from([1e-3, 0.2, 2.0]),
+    eps_prune=st.sampled_from([1e-3, 0.2, 1.0]),
     delta_grow=st.integers(1, 3),
     delta_prune=st.integers(1, 3),
     grace=st.sampled_from([500, 700, 2000]),
     check_every=st.sampled_from([100, 500]),
     share=st.sampled_from(["absolute", "relative"]),
 )
+
+
+def normalised(strength: list[float], state: RuntimeState) -> list[float]:
+    total = sum(x for x, on in zip(strength, state.mask, strict=True) if on)
+    return [x * on / total if total else on / state.k for x, on in zip(strength, state.mask, strict=True)]
 
 
 @given(config=configs, given_signals=signals, start=st.integers(3, 6))
@@ -181,8 +190,7 @@ def test_under_arbitrary_signals_the_limits_hold(
     asked, last_event = 0, None
     for n, (rank, strength) in enumerate(given_signals, start=1):
         step = n * config.check_every
-        total = sum(x for x, on in zip(strength, state.mask, strict=True) if on)
-        shares = [x * on / total if total else on / state.k for x, on in zip(strength, state.mask, strict=True)]
+        shares = normalised(strength, state)
         before = state
         decision, state = check(config, before, step, rank, shares)
         assert RuntimeState.from_json(json.loads(json.dumps(state.to_json()))) == state
@@ -192,7 +200,7 @@ def test_under_arbitrary_signals_the_limits_hold(
         assert changed == ([] if decision.action == "noop" else [decision.head])
         if last_event is not None and step - last_event < config.grace:
             assert decision.action == "noop"
-            assert state == before
+            assert state == dataclasses.replace(before, last_check=step)
             continue
         asked = asked + 1 if rank > before.k * (1 + config.eps_grow) and before.k < 6 else 0
         limit = config.eps_prune / (before.k if config.share == "relative" else 1)
@@ -223,10 +231,10 @@ def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[f
 
     def run(interrupted: bool) -> list[Decision]:
         state, decisions = first, []
-        for n, (rank, shares) in enumerate(given_signals, start=1):
+        for n, (rank, strength) in enumerate(given_signals, start=1):
             if interrupted and n == cut:
                 state = RuntimeState.from_json(json.loads(json.dumps(state.to_json())))
-            decision, state = check(config, state, 500 * n, rank, shares)
+            decision, state = check(config, state, 500 * n, rank, normalised(strength, state))
             decisions.append(decision)
         return decisions
 
@@ -236,9 +244,11 @@ def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[f
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mask": []}, "mask must be"),
-        ({"mask": [0, 1]}, "mask must be"),
-        ({"mask": [False, False]}, "one at least true"),
+        ({"mask": []}, "mask must hold"),
+        ({"mask": [0, 1]}, "mask must hold"),
+        ({"mask": "ab"}, "mask must hold"),
+        ({"mask": [False, False]}, "one True at least"),
+        ({"last_check": None}, "last_check must be"),
         ({"prune_counts": [0]}, "prune_counts must be 2 whole numbers"),
         ({"prune_counts": [0, -1]}, "prune_counts must be"),
         ({"last_event": -3}, "last_event must be"),
@@ -258,10 +268,13 @@ def test_a_damaged_state_is_refused_by_field(changes: dict[str, Any], message: s
 @pytest.mark.parametrize(
     ("rank", "shares", "message"),
     [
-        (float("nan"), [0.5, 0.5], "rank must be a finite number, got nan"),
-        (float("inf"), [0.5, 0.5], "rank must be a finite number, got inf"),
+        (float("nan"), [0.5, 0.5], "rank must be a number >= 0 and <= 1e\\+09, got nan"),
+        (float("inf"), [0.5, 0.5], "rank must be a number >= 0"),
+        ("3", [0.5, 0.5], "rank must be a number, got '3'"),
         (3.0, [0.5], "shares must have 2 entries"),
-        (3.0, [0.5, float("nan")], "shares must be numbers >= 0, got nan for head 1"),
+        (3.0, [0.5, float("nan")], "share of head 1 must be a number >= 0"),
+        (3.0, [1.5, -0.5], "share of head 1 must be a number >= 0"),
+        (3.0, [3.2, 0.7], "shares of active heads must sum to 1"),
         (None, None, "must be measured"),
     ],
 )
@@ -273,13 +286,25 @@ def test_signals_that_cannot_be_decided_upon_are_refused(
         check(config, first_state(config, [True, True]), 500, rank, shares)
 
 
-def test_steps_that_go_back_and_too_few_heads_are_refused() -> None:
+def test_steps_that_do_not_go_on_and_masks_that_are_none_are_refused() -> None:
     config = RuntimeConfig(k_min=2)
     with pytest.raises(ValueError, match="k_init >= k_min"):
         first_state(config, [True, False])
-    state = RuntimeState((True, True), last_event=1500)
-    with pytest.raises(ValueError, match="after the latest event at 1500, got 1500"):
-        check(config, state, 1500, 3.0, [0.5, 0.5])
+    with pytest.raises(ValueError, match="mask must hold"):
+        first_state(config, "abc")  # type: ignore[arg-type]
+    _, state = check(config, first_state(config, [True, True]), 500, 3.0, [0.5, 0.5])
+    with pytest.raises(ValueError, match="after the latest check at 500, got 500"):
+        check(config, state, 500, 3.0, [0.5, 0.5])
+    with pytest.raises(ValueError, match="step must be a number, got '1000'"):
+        check(config, state, "1000", 3.0, [0.5, 0.5])  # type: ignore[arg-type]
+
+
+def test_numpy_steps_and_signals_do_not_spoil_the_file() -> None:
+    config, shares = RuntimeConfig(delta_grow=1), np.array([1, 0], np.float32)
+    state = first_state(config, [True, False])
+    decision, state = check(config, state, np.int64(500), np.float64(46), shares)  # type: ignore[arg-type]
+    assert decision.action == "grow"
+    assert RuntimeState.from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
 def test_an_event_is_possible_only_at_the_last_confirmation() -> None:

@@ -194,9 +194,26 @@ def test_more_prunes_than_heads_can_account_for_are_reported() -> None:
     assert not conclude(RuntimeConfig(), [True, False, False], [1.0], [1, 0, 0], certificates).cumulative_holds
 
 
-def test_a_silent_head_makes_beta_infinite_and_no_rank_is_refused() -> None:
+def test_a_silent_head_makes_beta_infinite() -> None:
     found = conclude(RuntimeConfig(), [True, True], [2.0], [1.0, 0.0], [])
     assert math.isinf(found.beta)
-    assert found.interval_beta == found.interval
-    with pytest.raises(ValueError, match="ended before its first check"):
-        conclude(RuntimeConfig(), [True], [], [1.0], [])
+    assert (found.interval, found.interval_beta) == ((2, 2), (2, 2))
+    wide = conclude(RuntimeConfig(), [True, True, False], [1.0], [1.0, 0.0, 0.0], [])
+    assert (wide.interval, wide.interval_beta) == ((1, 1), (1, 3))
+
+
+@pytest.mark.parametrize(
+    ("mask", "ranks", "shares", "message"),
+    [
+        ([True], [], [1.0], "ended before its first check"),
+        ([True, True], [2.0], [1.0], "shares must have 2 entries"),
+        ([True, True], [2.0], [1.0, math.nan], "shares must be a number >= 0"),
+        ([False], [2.0], [1.0], "mask must have an active head"),
+        ([True], [math.nan, 2.0, 2.0, 2.0], [1.0], "ranks must be a number >= 0"),
+    ],
+)
+def test_what_cannot_be_summed_up_is_refused(
+    mask: list[bool], ranks: list[float], shares: list[float], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        conclude(RuntimeConfig(), mask, ranks, shares, [])

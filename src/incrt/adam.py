@@ -15,6 +15,7 @@ import optax
 from jax import Array
 
 from incrt.attention import Heads, head_slots, map_heads
+from incrt.config.rules import FRACTION, NON_NEGATIVE, POSITIVE, check
 
 
 class AdamState(NamedTuple):
@@ -32,6 +33,8 @@ class AdamState(NamedTuple):
 
 def adam(learning_rate: float, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> optax.GradientTransformation:
     """The optimiser, as optax has it: ``init(params)`` and ``update(gradients, state)``."""
+    learning_rate, eps = check("learning_rate", learning_rate, NON_NEGATIVE), check("eps", eps, POSITIVE)
+    b1, b2 = check("b1", b1, FRACTION), check("b2", b2, FRACTION)
 
     def init(params: Any) -> AdamState:
         zeros = jax.tree.map(jnp.zeros_like, params)

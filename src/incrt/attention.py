@@ -64,7 +64,9 @@ def contributions(params: Attention, mask: Array, context: Array, xp: ModuleType
 
 
 def head_norms(params: Attention, mask: Array, contexts: Array, xp: ModuleType = jnp) -> Array:
-    """eta_i: the norm of each head's contribution, mean over a batch of contexts, shape (K_max,)."""
+    """eta_i: the norm of each head's contribution, mean over a batch of contexts (B, W, d_c); shape (K_max,)."""
+    if len(contexts.shape) != 3:
+        raise ValueError(f"contexts must have shape (B, W, d_c), got {tuple(contexts.shape)}")
     heads = contributions(params, mask, contexts, xp)
     return xp.mean(xp.sqrt(xp.sum(heads * heads, axis=-1)), axis=0)
 
@@ -80,11 +82,12 @@ def shares(norms: Array, mask: Array, xp: ModuleType = jnp) -> Array:
 
 def _read(params: Attention, mask: Array, context: Array, xp: ModuleType) -> tuple[Array, Array]:
     """The last embedded step h_W, and what each active head reads, softmax(...) h W^V, shape (..., K_max, d_k)."""
+    if not isinstance(params, Attention):
+        raise ValueError(f"only the heads encoder has heads: Attention is needed, got {type(params).__name__}")
     embed, position, (w_q, w_k, w_v, _) = params
     observed = embed.shape[0]
     check_context(context, position.shape[0], observed)
-    if tuple(mask.shape) != (len(w_q),):
-        raise ValueError(f"the mask must have {len(w_q)} entries, one a head; its shape is {tuple(mask.shape)}")
+    check_mask(mask, len(w_q))
     table = xp.concatenate([embed, position])
     key, value = xp.einsum("cm,kmd->kcd", table, w_k), xp.einsum("cm,kmd->kcd", table, w_v)
     last = context[..., -1, :] @ embed + position[-1]
@@ -95,6 +98,12 @@ def _read(params: Attention, mask: Array, context: Array, xp: ModuleType) -> tup
     seen = xp.einsum("...kw,...wc->...kc", weights, context)
     values = xp.einsum("...kc,kcd->...kd", xp.concatenate([seen, weights], axis=-1), value)
     return last, xp.where(mask[:, None], values, xp.zeros_like(values))
+
+
+def check_mask(mask: Array, k_max: int) -> None:
+    """Refuse a mask that has not one entry a head; a single one would pass for all of them."""
+    if tuple(mask.shape) != (k_max,):
+        raise ValueError(f"mask must have {k_max} entries, one a head; its shape is {tuple(mask.shape)}")
 
 
 # --- parameters -------------------------------------------------------------------------------------------------
@@ -150,6 +159,7 @@ def hold_inactive(mask: jax.Array, before: Any, after: Any) -> Any:
 
     Their gradient is zero, but Polyak averaging, weight decay or old moments would move them.
     """
+    check_mask(mask, head_slots(before))
 
     def hold(old: Heads, new: Heads) -> Heads:
         return Heads(*(jnp.where(mask[:, None, None], y, x) for x, y in zip(old, new, strict=True)))

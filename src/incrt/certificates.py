@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from jax import Array
 
-from incrt.attention import Heads, attend, contributions, map_heads
+from incrt.attention import Heads, attend, check_mask, contributions, head_slots, map_heads
+from incrt.config.rules import PART, check
 from incrt.encoders import Encoded, normalised
 from incrt.jsonable import finite
 from incrt.layers import NORM_EPS, Dense, mlp
@@ -85,11 +86,13 @@ def certify_grow(
     """
     if before.keys() != after.keys() or not before:
         raise ValueError(f"the outputs before and after must be the same ones: {sorted(before)}, {sorted(after)}")
-    jumps = {
-        name: float(np.max(np.abs(np.asarray(after[name], np.float64) - np.asarray(before[name], np.float64))))
-        for name in before
-    }
-    return GrowCertificate(step, head, jumps, *energy)
+    jumps = {}
+    for name in before:
+        old, new = np.asarray(before[name], np.float64), np.asarray(after[name], np.float64)
+        if old.shape != new.shape or old.size == 0:
+            raise ValueError(f"{name} must have one shape before and after, got {old.shape} and {new.shape}")
+        jumps[name] = float(np.max(np.abs(new - old)))
+    return GrowCertificate(int(step), int(head), jumps, *energy)
 
 
 # --- pruning: Theorem "policy-continuity bound" -------------------------------------------------------------------
@@ -98,6 +101,8 @@ def certify_grow(
 class PruneMeasures(NamedTuple):
     """What is measured at a prune event, over a batch of contexts."""
 
+    head: Array
+    """The head that is to go."""
     jump: Array
     """Mean over the batch of the norm of the policy's change."""
     worst_jump: Array
@@ -119,6 +124,7 @@ def measure_prune(policy: Policy, mask: Array, head: Array | int, contexts: Arra
         slopes = jax.vmap(jax.jacrev(lambda x: _downstream(policy, x)))(block)
     jumps = jnp.linalg.norm(change, axis=-1)
     return PruneMeasures(
+        head=jnp.asarray(head),
         jump=jnp.mean(jumps),
         worst_jump=jnp.max(jumps),
         norms=jnp.mean(jnp.linalg.norm(each, axis=-1), axis=0),
@@ -174,6 +180,11 @@ class PruneCertificate:
         return self.lipschitz_local * self.threshold * self.total
 
     @property
+    def premise_holds(self) -> bool:
+        """Whether the head is weak on this batch too, eq. (26): what the theorem starts from."""
+        return self.share < self.threshold
+
+    @property
     def holds(self) -> bool:
         """Whether the mean jump keeps to the bound."""
         return self.jump <= self.bound
@@ -190,17 +201,17 @@ class PruneCertificate:
 
 
 def certify_prune(
-    step: int, head: int, threshold: float, measured: PruneMeasures, energy: tuple[float, float]
+    step: int, threshold: float, measured: PruneMeasures, energy: tuple[float, float]
 ) -> PruneCertificate:
-    """Put the measures of one run beside the bound."""
-    norms = np.asarray(measured.norms, np.float64)
+    """Put the measures of one run beside the bound; ``threshold`` is ``config.share_threshold(K before the event)``."""
+    norms, head = np.asarray(measured.norms, np.float64), int(measured.head)
     return PruneCertificate(
-        step=step,
+        step=int(step),
         head=head,
         jump=float(measured.jump),
         worst_jump=float(measured.worst_jump),
-        share=float(norms[head] / norms.sum()) if norms.sum() > 0 else 0.0,
-        threshold=threshold,
+        share=float(norms[head] / norms.sum()) if norms.sum() != 0 else 0.0,
+        threshold=check("threshold", threshold, PART),
         total=float(norms.sum()),
         largest_norm=float(norms.max()),
         lipschitz_upper=float(measured.lipschitz_upper),
@@ -215,13 +226,14 @@ Certificate = GrowCertificate | PruneCertificate
 
 def to_json(certificate: Certificate) -> dict[str, Any]:
     """The certificate as JSON can hold it, verdict included; null stands for a number that is not finite."""
-    derived = ("jump", "bound", "holds", "bound_local", "holds_local", "holds_everywhere")
+    derived = ("jump", "bound", "premise_holds", "holds", "bound_local", "holds_local", "holds_everywhere")
     found = {name: getattr(certificate, name) for name in derived if hasattr(certificate, name)}
     return dict(finite({**dataclasses.asdict(certificate), **found}))
 
 
 def parameter_energy(params: Any, mask: Array) -> Array:
     """Sum of squares of the parameters in use: requirement P3 asks that it stay bounded along the events."""
+    check_mask(mask, head_slots(params))
 
     def square(leaf: Array) -> Array:
         return jnp.sum(leaf * leaf)

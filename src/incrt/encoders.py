@@ -14,9 +14,18 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from incrt.attention import POSITION_STD, Attention, Heads, attend, init_attention, map_heads
+from incrt.attention import (
+    POSITION_STD,
+    Attention,
+    Heads,
+    attend,
+    check_mask,
+    head_slots,
+    init_attention,
+    map_heads,
+)
 from incrt.config import EncoderConfig
-from incrt.config.rules import COUNT, check, whole
+from incrt.config.rules import COUNT, whole
 from incrt.layers import (
     Array,
     Dense,
@@ -59,6 +68,7 @@ class Encoder(ABC):
 
     def features(self, params: Encoded, mask: jax.Array, context: jax.Array) -> jax.Array:
         """The features of a context; encoders without heads ignore the mask."""
+        context = jnp.asarray(context)
         check_context(context, self.window, self.observation_dim)
         return jnp.asarray(normalised(params.norm, self.body(params.body, mask, context)))
 
@@ -73,9 +83,8 @@ class Encoder(ABC):
 
 def make_encoder(config: EncoderConfig, window: int, observation_dim: int) -> Encoder:
     """The encoder of a configuration, for contexts of the given shape."""
-    for name, value in (("window", window), ("observation_dim", observation_dim)):
-        check(name, whole(name, value, COUNT), COUNT)
-    return _KINDS[config.encoder](config, int(window), int(observation_dim))
+    window, observation_dim = whole("window", window, COUNT), whole("observation_dim", observation_dim, COUNT)
+    return _KINDS[config.encoder](config, window, observation_dim)
 
 
 def head_features(params: Encoded, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
@@ -90,6 +99,7 @@ def normalised(norm: Norm | None, x: Array, xp: ModuleType = jnp) -> Array:
 
 def parameter_count(params: Any, mask: jax.Array) -> int:
     """Parameters in use: those of inactive heads are not counted."""
+    check_mask(mask, head_slots(params))
     active = int(mask.sum())
 
     def in_heads(heads: Heads) -> int:
@@ -206,7 +216,7 @@ class Recurrent(Encoder):
         )
 
     def body(self, params: Gates, mask: jax.Array, context: jax.Array) -> jax.Array:
-        silent = jnp.zeros((*context.shape[:-2], self.config.d_model), context.dtype)
+        silent = jnp.zeros((*context.shape[:-2], self.config.d_model), params.hidden.w.dtype)
 
         def step(state: tuple[jax.Array, jax.Array], o: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
             return self.step(params, *state, o), None

@@ -10,9 +10,9 @@ import jax
 from jax import Array
 
 from incrt.adam import AdamState, forget_all, forget_head
-from incrt.attention import Heads, map_heads, soft_init
+from incrt.attention import Heads, head_slots, map_heads, soft_init
 from incrt.config import OPTIMISER_RULES
-from incrt.config.rules import check_name
+from incrt.config.rules import INDEX, check_name, whole
 
 
 class Learned(NamedTuple):
@@ -27,11 +27,11 @@ class Learned(NamedTuple):
 
 
 def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Learned:
-    """Grow(i): activate a head, which starts anew by soft initialisation even if it was active before.
+    """Grow(i): activate an inactive head, which starts anew by soft initialisation even if it once was active.
 
     The target's head is a copy of the critic's.
     """
-    _refuse(learned.mask, head, active=True)
+    _refuse(learned, head, active=True)
     actor_key, critic_key = jax.random.split(key)
     return Learned(
         mask=learned.mask.at[head].set(True),
@@ -45,7 +45,7 @@ def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Lea
 
 def prune(learned: Learned, head: Array | int, optimiser: str) -> Learned:
     """Prune(i): deactivate a head. Its parameters stay as they are; nothing of it is left in the optimisers."""
-    _refuse(learned.mask, head, active=False)
+    _refuse(learned, head, active=False)
     return learned._replace(
         mask=learned.mask.at[head].set(False),
         actor_adam=_after_event(learned.actor_adam, head, optimiser),
@@ -53,17 +53,23 @@ def prune(learned: Learned, head: Array | int, optimiser: str) -> Learned:
     )
 
 
-def _refuse(mask: Array, head: Array | int, *, active: bool) -> None:
+def _refuse(learned: Learned, head: Array | int, *, active: bool) -> None:
     """Refuse a head that there is not, or that is already what it is to become; JAX would let both pass.
 
     Under ``jit`` and ``vmap`` neither is known, and the caller answers for it.
     """
+    mask = learned.mask
+    for name in ("actor", "critic", "target"):
+        if head_slots(getattr(learned, name)) != mask.shape[-1]:
+            slots = head_slots(getattr(learned, name))
+            raise ValueError(f"the mask has {mask.shape[-1]} entries, but the {name} has {slots} heads")
     if isinstance(mask, jax.core.Tracer) or isinstance(head, jax.core.Tracer):
         return
-    if not 0 <= int(head) < len(mask):
-        raise ValueError(f"head must be from 0 to {len(mask) - 1}, got {head}")
-    if bool(mask[head]) == active:
-        raise ValueError(f"head {head} is already {'active' if active else 'inactive'}")
+    index = whole("head", head, INDEX)
+    if index >= len(mask):
+        raise ValueError(f"head must be from 0 to {len(mask) - 1}, got {index}")
+    if bool(mask[index]) == active:
+        raise ValueError(f"head {index} is already {'active' if active else 'inactive'}")
 
 
 def _start_anew(params: Any, head: Array | int, key: Array) -> Any:

@@ -42,7 +42,7 @@ def mlp(layers: Sequence[Dense], x: Array, xp: ModuleType = jnp) -> Array:
     """Affine layers with ReLU between them."""
     for layer in layers[:-1]:
         x = dense(layer, x)
-        x = xp.where(x > 0, x, xp.zeros_like(x))
+        x = xp.where(x <= 0, xp.zeros_like(x), x)  # written so that NaN stays NaN
     return dense(layers[-1], x)
 
 

@@ -36,10 +36,10 @@ def effective_rank(tokens: npt.ArrayLike, kind: str = "energy", alpha: float = 0
 
 
 def rank_of(tokens: Array, kind: str, alpha: float, xp: ModuleType) -> Array:
-    """The same for arrays of ``xp`` and under its transformations; what is not finite gives NaN.
-
-    JAX needs double precision switched on; many runs are a ``vmap``.
-    """
+    """The same for arrays of ``xp``; in JAX many runs are a ``vmap``, and what is not finite gives NaN."""
+    check_name("rank", kind, RANKS)
+    if tokens.dtype != np.float64:
+        raise ValueError(f"tokens must be float64 (in JAX under jax.enable_x64), got {tokens.dtype}")
     return MEASURES[kind](singular_values(tokens, xp), alpha, xp)
 
 
@@ -48,8 +48,10 @@ def singular_values(tokens: Array, xp: ModuleType) -> Array:
     count, width = tokens.shape
     shifted = tokens - tokens[0]  # so that a constant column is zero exactly, and not what rounding leaves of it
     centred = shifted - xp.mean(shifted, axis=0)
+    size = xp.max(xp.abs(centred))
+    centred = centred / xp.where(size == 0, 1, size)  # so that squares neither overflow nor vanish
     gram = centred @ centred.T if count < width else centred.T @ centred
-    return xp.sqrt(xp.maximum(xp.linalg.eigvalsh(gram)[::-1], 0))
+    return size * xp.sqrt(xp.maximum(xp.linalg.eigvalsh(gram)[::-1], 0))
 
 
 def energy_rank(sigma: Array, alpha: float, xp: ModuleType) -> Array:
@@ -62,29 +64,29 @@ def energy_rank(sigma: Array, alpha: float, xp: ModuleType) -> Array:
 def entropy_rank(sigma: Array, alpha: float, xp: ModuleType) -> Array:
     """Roy and Vetterli's: the exponential of the entropy of the normalised singular values."""
     del alpha
-    part = _part(sigma, xp)
+    part = _part(sigma, 1, xp)
     return xp.exp(-xp.sum(part * xp.log(xp.where(part > 0, part, 1))))
 
 
 def stable_rank(sigma: Array, alpha: float, xp: ModuleType) -> Array:
     """Squared Frobenius norm over squared spectral norm."""
     del alpha
-    part = _part(sigma**2, xp)
+    part = _part(sigma, 2, xp)
     return 1 / part[0]
 
 
 def participation_ratio(sigma: Array, alpha: float, xp: ModuleType) -> Array:
     """(sum of eigenvalues)^2 over the sum of their squares: in how many directions the variance lies."""
     del alpha
-    part = _part(sigma**2, xp)
+    part = _part(sigma, 2, xp)
     return 1 / xp.sum(part**2)
 
 
-def _part(values: Array, xp: ModuleType) -> Array:
-    """The values over their sum; where all are zero, all of it is in the first, so that every rank is 1."""
-    total = xp.sum(values)
-    first = xp.where(xp.arange(len(values)) == 0, 1.0, 0.0)
-    return xp.where(total == 0, first, values / xp.where(total == 0, 1, total))
+def _part(sigma: Array, power: int, xp: ModuleType) -> Array:
+    """Powers of the values over their sum; where all are zero, all of it is in the first, so that every rank is 1."""
+    first = xp.where(xp.arange(len(sigma)) == 0, 1.0, 0.0)
+    powers = xp.where(sigma[0] == 0, first, sigma / xp.where(sigma[0] == 0, 1, sigma[0])) ** power
+    return powers / xp.sum(powers)
 
 
 MEASURES: Mapping[str, Callable[[Array, float, ModuleType], Array]] = {

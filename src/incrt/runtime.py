@@ -11,6 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from incrt.config import RuntimeConfig
+from incrt.config.rules import COUNT, INDEX, NON_NEGATIVE, whole
+from incrt.config.rules import check as check_number
+
+_ROUNDING = 1e-3
+"""How far shares computed in single precision may sum from one."""
 
 
 @dataclass(frozen=True)
@@ -19,16 +24,25 @@ class RuntimeState:
 
     mask: tuple[bool, ...]
     """m: which of the K_max heads are active."""
+    last_check: int = 0
+    """Step of the latest check."""
     last_event: int | None = None
     """Step of the latest event; None before the first, which no cooldown precedes."""
     grow_count: int = 0
     """kappa_grow: checks in a row that asked for a head."""
     prune_counts: tuple[int, ...] = ()
-    """kappa_prune: for each head, checks in a row at which it was weak."""
+    """kappa_prune: for each head, checks in a row at which it was weak; none stands for zeros."""
 
     def __post_init__(self) -> None:
-        if not self.prune_counts:
-            object.__setattr__(self, "prune_counts", (0,) * len(self.mask))
+        if not _are(bool, self.mask) or not any(self.mask):
+            raise ValueError(f"mask must hold True or False for each head, and one True at least; got {self.mask!r}")
+        counts = self.prune_counts or (0,) * len(self.mask)
+        if not _are(int, counts) or len(counts) != len(self.mask) or min(counts) < 0:
+            raise ValueError(f"prune_counts must be {len(self.mask)} whole numbers >= 0, one a head; got {counts!r}")
+        for name in ("last_check", "grow_count") + (() if self.last_event is None else ("last_event",)):
+            object.__setattr__(self, name, whole(name, getattr(self, name), INDEX))
+        object.__setattr__(self, "mask", tuple(self.mask))
+        object.__setattr__(self, "prune_counts", tuple(counts))
 
     @property
     def k(self) -> int:
@@ -45,17 +59,7 @@ class RuntimeState:
         fields = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(written, dict) or set(written) != fields:
             raise ValueError(f"a runtime state has the fields {', '.join(sorted(fields))}; got {written!r}")
-        mask, counts = written["mask"], written["prune_counts"]
-        last_event, grow_count = written["last_event"], written["grow_count"]
-        if not _is_list(mask, bool) or not any(mask):
-            raise ValueError(f"mask must be a list of true and false, one a head and one at least true; got {mask!r}")
-        if not _is_list(counts, int) or len(counts) != len(mask) or min(counts) < 0:
-            raise ValueError(f"prune_counts must be {len(mask)} whole numbers >= 0, one a head; got {counts!r}")
-        if last_event is not None and not _is_count(last_event):
-            raise ValueError(f"last_event must be a whole number >= 0 or null, got {last_event!r}")
-        if not _is_count(grow_count):
-            raise ValueError(f"grow_count must be a whole number >= 0, got {grow_count!r}")
-        return cls(tuple(mask), last_event, grow_count, tuple(counts))
+        return cls(**written)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class Decision:
 
 def first_state(config: RuntimeConfig, mask: Sequence[bool]) -> RuntimeState:
     """The state before the first check."""
-    state = RuntimeState(tuple(bool(active) for active in mask))
+    state = RuntimeState(tuple(mask))
     if state.k < config.k_min:
         raise ValueError(f"{state.k} heads are active, but k_min = {config.k_min}; start with k_init >= k_min")
     return state
@@ -108,8 +112,10 @@ def check(
     ``shares`` has one entry a head, those of inactive heads being ignored. During the cooldown the signals are not
     looked at and may be None (:func:`is_cooling`).
     """
-    if _since_event(state, step) <= 0:
-        raise ValueError(f"step must be after the latest event at {state.last_event}, got {step}")
+    step = whole("step", step, COUNT)
+    if step <= state.last_check:
+        raise ValueError(f"step must be after the latest check at {state.last_check}, got {step}")
+    state = dataclasses.replace(state, last_check=step)
     if is_cooling(config, state, step):
         return Decision("noop", f"cooldown: {_since_event(state, step):g} of {config.grace}"), state
     rank, shares = _known_signals(state, rank, shares)
@@ -147,6 +153,7 @@ def _after(state: RuntimeState, step: int, head: int, *, active: bool) -> Runtim
     """The state after an event: the counter that fired starts again, and so does the cooldown."""
     return RuntimeState(
         mask=tuple(active if i == head else on for i, on in enumerate(state.mask)),
+        last_check=step,
         last_event=step,
         grow_count=0 if active else state.grow_count,
         prune_counts=tuple(0 if i == head else count for i, count in enumerate(state.prune_counts)),
@@ -181,20 +188,16 @@ def _known_signals(
     """The signals as Python numbers; what cannot be decided upon is refused by name."""
     if rank is None or shares is None:
         raise ValueError("rank and shares must be measured at a check outside the cooldown")
-    if not math.isfinite(rank):
-        raise ValueError(f"rank must be a finite number, got {rank}")
     if len(shares) != len(state.mask):
         raise ValueError(f"shares must have {len(state.mask)} entries, one a head; got {len(shares)}")
-    known = tuple(float(share) for share in shares)
-    for head, (share, active) in enumerate(zip(known, state.mask, strict=True)):
-        if active and not share >= 0:  # NaN fails this test
-            raise ValueError(f"shares must be numbers >= 0, got {share} for head {head}")
-    return float(rank), known
+    known = tuple(
+        check_number(f"share of head {head}", share, NON_NEGATIVE) if active else 0.0
+        for head, (share, active) in enumerate(zip(shares, state.mask, strict=True))
+    )
+    if abs(sum(known) - 1) > _ROUNDING:  # norms, for example, do not
+        raise ValueError(f"shares of active heads must sum to 1, got {known}")
+    return check_number("rank", rank, NON_NEGATIVE), known
 
 
-def _is_list(value: Any, kind: type) -> bool:
-    return isinstance(value, list | tuple) and all(type(entry) is kind for entry in value)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
+def _are(kind: type, values: Any) -> bool:
+    return isinstance(values, list | tuple) and all(type(value) is kind for value in values)

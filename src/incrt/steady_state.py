@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from incrt.certificates import Certificate, PruneCertificate
 from incrt.config import RuntimeConfig
+from incrt.config.rules import NON_NEGATIVE, check
 
 
 def steady_state_interval(config: RuntimeConfig, rank: float, beta: float = 1.0) -> tuple[int, int]:
@@ -37,7 +38,11 @@ def convergence_steps(config: RuntimeConfig, k_init: int, k_star: int) -> int:
 
 def equidistribution(shares: Sequence[float], mask: Sequence[bool]) -> float:
     """beta of eq. (31): the largest share of an active head over the smallest."""
-    active = [share for share, on in zip(shares, mask, strict=True) if on]
+    if len(shares) != len(mask):
+        raise ValueError(f"shares must have {len(mask)} entries, one a head; got {len(shares)}")
+    active = [check("shares", share, NON_NEGATIVE) for share, on in zip(shares, mask, strict=True) if on]
+    if not active:
+        raise ValueError("mask must have an active head")
     return max(active) / min(active) if min(active) > 0 else math.inf
 
 
@@ -53,7 +58,7 @@ class Conclusion:
     interval: tuple[int, int]
     """Eq. (28) for those ranks, with beta = 1."""
     interval_beta: tuple[int, int]
-    """The same, widened by beta - 1."""
+    """The same, widened by beta - 1; up to K_max at least where a head puts out nothing and beta is infinite."""
     expected: tuple[int, int]
     """``interval`` within K_min ... K_max, or the nearer end of that range."""
     grows: int
@@ -93,13 +98,20 @@ def conclude(
     shares: Sequence[float],
     certificates: Sequence[Certificate],
 ) -> Conclusion:
-    """Sum up a run: its last mask, the ranks of all measured checks in order, the last shares, all certificates."""
+    """Sum up a run.
+
+    :param mask: which heads were active at the end
+    :param ranks: of all checks at which the rank was measured, in order; the last quarter of them, three at least,
+        decides whether it has settled
+    :param shares: the ones measured last
+    :param certificates: of all events
+    """
     if not ranks:
         raise ValueError("no rank was measured: the run ended before its first check")
-    tail = ranks[-max(3, len(ranks) // 4) :]
+    tail = [check("ranks", rank, NON_NEGATIVE) for rank in ranks][-max(3, len(ranks) // 4) :]
     beta = equidistribution(shares, mask)
     (low, _), (_, high) = steady_state_interval(config, min(tail)), steady_state_interval(config, max(tail))
-    high_beta = high if math.isinf(beta) else steady_state_interval(config, max(tail), beta)[1]
+    high_beta = max(high, len(mask)) if math.isinf(beta) else steady_state_interval(config, max(tail), beta)[1]
     prunes = [each for each in certificates if isinstance(each, PruneCertificate)]
     grows = len(certificates) - len(prunes)
     lipschitz, threshold, sigma_max = (

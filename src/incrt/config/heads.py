@@ -6,9 +6,8 @@ from incrt.config.rules import (
     COUNT,
     FRACTION,
     NON_NEGATIVE,
-    POSITIVE,
+    PART,
     Configuration,
-    check,
     check_flag,
     check_name,
     settle_scalars,
@@ -50,7 +49,6 @@ class EncoderConfig(Configuration):
         settle_scalars(self, {}, {"k_max": COUNT, "d_k": COUNT, "layers": COUNT})
         if self.k_init is not None:
             object.__setattr__(self, "k_init", whole("k_init", self.k_init, COUNT))
-            check("k_init", self.heads_at_start, COUNT)
         check_name("encoder", self.encoder, ENCODERS)
         check_flag("layer_norm", self.layer_norm)
         if self.heads_at_start > self.k_max:
@@ -119,7 +117,7 @@ class RuntimeConfig(Configuration):
         return rank > k * (1 + self.eps_grow)
 
 
-_RUNTIME_SCALARS = {"eps_grow": NON_NEGATIVE, "eps_prune": POSITIVE, "alpha": FRACTION}
+_RUNTIME_SCALARS = {"eps_grow": NON_NEGATIVE, "eps_prune": PART, "alpha": FRACTION}
 _RUNTIME_WHOLES = {
     "k_min": COUNT,
     "delta_grow": COUNT,

@@ -20,6 +20,7 @@ LARGEST = 1e9
 POSITIVE = Rule("a number > 0", lambda x: x > 0)
 NON_NEGATIVE = Rule("a number >= 0", lambda x: x >= 0)
 FRACTION = Rule("a number > 0 and < 1", lambda x: 0 < x < 1)
+PART = Rule("a number > 0 and <= 1", lambda x: 0 < x <= 1)
 COUNT = Rule("a whole number >= 1", lambda x: x >= 1)
 INDEX = Rule("a whole number >= 0", lambda x: x >= 0)
 
@@ -55,18 +56,20 @@ def numbers(name: str, value: Any) -> tuple[float, ...]:
     raise ValueError(f"{name} must be a list of numbers, got {value!r}")
 
 
+def check(name: str, value: Any, rule: Rule) -> float:
+    """The value as a float; what is no number or outside its range is refused by name."""
+    found = number(name, value)
+    if not (abs(found) <= LARGEST and rule.accepts(found)):  # NaN fails the first test
+        limit = f" and <= {LARGEST:g}" if rule in {POSITIVE, NON_NEGATIVE, COUNT, INDEX} else ""
+        raise ValueError(f"{name} must be {rule.accepted}{limit}, got {value!r}")
+    return found
+
+
 def whole(name: str, value: Any, rule: Rule) -> int:
-    """The value as an int; what is not a whole number is refused by name."""
+    """The value as an int; what is no whole number or outside its range is refused by name."""
     if number(name, value) % 1 != 0:  # NaN and infinity fail this test too
         raise ValueError(f"{name} must be {rule.accepted}, got {value!r}")
-    return int(value)
-
-
-def check(name: str, value: float, rule: Rule) -> None:
-    """Refuse a number outside its range, by name."""
-    if not (abs(value) <= LARGEST and rule.accepts(value)):  # NaN fails the first test
-        limit = "" if rule is FRACTION else f" and <= {LARGEST:g}"
-        raise ValueError(f"{name} must be {rule.accepted}{limit}, got {value!r}")
+    return int(check(name, value, rule))
 
 
 def check_name(name: str, value: Any, accepted: Sequence[str]) -> None:
@@ -83,9 +86,7 @@ def check_flag(name: str, value: Any) -> None:
 
 def settle_scalars(config: Configuration, scalars: Mapping[str, Rule], wholes: Mapping[str, Rule]) -> None:
     """Turn NumPy numbers into Python's, so that equal configurations compare equal, and check each against its rule."""
-    for name in scalars:
-        object.__setattr__(config, name, number(name, getattr(config, name)))
+    for name, rule in scalars.items():
+        object.__setattr__(config, name, check(name, getattr(config, name), rule))
     for name, rule in wholes.items():
         object.__setattr__(config, name, whole(name, getattr(config, name), rule))
-    for name, rule in {**scalars, **wholes}.items():
-        check(name, getattr(config, name), rule)
