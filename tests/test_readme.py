@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -17,7 +18,7 @@ class Model:
         return np.zeros((len(contexts), 6)), None
 
 
-def test_examples_run() -> None:
+def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     assert len(examples) == 5
     names: dict[str, Any] = {"model": Model()}
@@ -25,4 +26,8 @@ def test_examples_run() -> None:
         exec(example, names)  # noqa: S102
     assert names["figures"].rmse > 0
     assert names["certificate"].holds
-    assert names["state"].k == 3
+    assert names["state"].k == 2  # two heads grown, one pruned
+    printed = capsys.readouterr().out.splitlines()
+    shown = README.read_text(encoding="utf-8").split("```\n500 noop")[1].split("```")[0]
+    for line in f"500 noop{shown}".splitlines():
+        assert line == "..." or line in printed
