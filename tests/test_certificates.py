@@ -19,8 +19,10 @@ from incrt.certificates import (
     Policy,
     certify_grow,
     certify_prune,
+    from_json,
     lipschitz_upper,
     measure_prune,
+    outputs,
     parameter_energy,
     to_json,
     unit_gains,
@@ -54,7 +56,7 @@ def policy(seed: int = 0, *, norm: bool = True, faint: dict[int, float] | None =
 
 def pruned(net: Policy, head: int, config: RuntimeConfig, seen: Array = contexts) -> Any:
     energies = float(parameter_energy(net, ALL)), float(parameter_energy(net, ALL.at[head].set(False)))
-    return certify_prune(1500, config.share_threshold(K_MAX), measure(net, ALL, head, seen), energies)
+    return certify_prune(1500, config, measure(net, ALL, head, seen), energies)
 
 
 # --- growth -------------------------------------------------------------------------------------------------------
@@ -65,16 +67,36 @@ def test_a_growth_by_soft_initialisation_is_certified_with_zero() -> None:
     optimiser = adam(3e-4)
     before = Learned(mask, net, policy(1), policy(2), optimiser.init(net), optimiser.init(net))
     after = grow(before, 2, jax.random.key(0), "carry")
+    look = jax.jit(outputs)
     old, new = (
-        {name: output(getattr(each, name), each.mask, contexts) for name in ("actor", "critic", "target")}
+        {
+            f"{name} {what}": value
+            for name in ("actor", "critic", "target")
+            for what, value in look(getattr(each, name), each.mask, contexts).items()
+        }
         for each in (before, after)
     )
     energy, energy_after = (float(parameter_energy(each.actor, each.mask)) for each in (before, after))
     found = certify_grow(1500, 2, old, new, (energy, energy_after))
-    assert found.jumps == {"actor": 0.0, "critic": 0.0, "target": 0.0}
+    assert len(found.jumps) == 6
+    assert set(found.jumps.values()) == {0.0}
     assert (found.jump, found.bound, found.holds) == (0.0, 0.0, True)
     head = sum(float(jnp.sum(w[2] ** 2)) for w in after.actor.encoder.body.heads)
     assert found.energy_after - found.energy_before == pytest.approx(head, rel=1e-4)
+
+
+def test_outputs_are_those_of_block_and_policy() -> None:
+    net = policy()
+    found = outputs(net, ALL, contexts)
+    np.testing.assert_allclose(found["encoder"], attend(net.encoder.body, ALL, contexts), atol=1e-6)
+    np.testing.assert_allclose(found["policy"], unit_gains(net, ALL, contexts), atol=1e-6)
+
+
+def test_a_nan_is_the_largest_jump_wherever_it_stands() -> None:
+    for jumps in ({"a": 0.0, "b": float("nan")}, {"a": float("nan"), "b": 0.0}, {"a": 1.0, "b": float("nan")}):
+        found = GrowCertificate(1, 1, jumps, 1.0, 2.0)
+        assert np.isnan(found.jump)
+        assert not found.holds
 
 
 @pytest.mark.parametrize("jump", [1e-7, 0.5, float("nan"), float("inf")])
@@ -165,6 +187,34 @@ def test_no_step_is_longer_than_the_upper_bound_on_l_allows(seed: int, norm: boo
     assert np.all(steps <= upper * lengths * (1 + 1e-4) + 1e-6)
 
 
+@pytest.mark.parametrize("strength", [1.0, 30.0])
+def test_the_bound_on_l_is_not_too_small_where_only_the_normalisation_stretches(strength: float) -> None:
+    """A layer that does not stretch, so that nothing hides the normalisation: its scale, its steepest context, its way.
+
+    With a head thirty times as strong the normalisation is far steeper after the prune than before it.
+    """
+    net = policy(faint={0: strength})
+    assert net.encoder.norm is not None
+    scale = net.encoder.norm._replace(scale=3 * net.encoder.norm.scale)
+    layer = Dense(1e-3 * jnp.eye(D_MODEL), jnp.zeros(D_MODEL))
+    net = Policy(net.encoder._replace(norm=scale), (layer,))
+    block = attend(net.encoder.body, ALL, contexts)
+    removed = block - attend(net.encoder.body, ALL.at[0].set(False), contexts)
+    upper = float(lipschitz_upper(net, block, removed))
+
+    def slope(x: Array) -> float:
+        jacobian = jax.jacfwd(lambda y: 1e-3 * layer_norm(scale, y))(x)
+        return float(np.linalg.svd(np.asarray(jacobian), compute_uv=False)[0])
+
+    slopes = [slope(block[i] - part * removed[i]) for i in range(0, 64, 8) for part in (0.0, 0.5, 1.0)]
+    assert max(slopes) <= upper * (1 + 1e-4)
+    if strength == 1.0:
+        worst = min(range(64), key=lambda i: float(jnp.std(block[i]) - jnp.std(removed[i])))
+        spread = float(jnp.std(block[worst]) - jnp.std(removed[worst]))
+        expected = 1e-3 * float(jnp.max(jnp.abs(scale.scale))) / np.sqrt(spread**2 + 1e-5)
+        assert upper == pytest.approx(expected, rel=1e-3)
+
+
 def test_the_bound_on_l_is_reached_by_a_linear_head() -> None:
     """Without normalisation and for small outputs the bound is the slope itself: it is not loose for nothing."""
     net = policy(norm=False)
@@ -202,6 +252,30 @@ def test_for_every_context_the_bound_need_not_hold_though_it_does_in_the_mean() 
     assert found.holds
     assert not found.holds_everywhere
     assert found.worst_jump > 10 * found.bound
+
+
+def test_a_silent_head_can_go_without_a_jump() -> None:
+    """Jump and bound are both zero where no head puts anything out; zero keeps to zero."""
+    net = policy(faint=dict.fromkeys(range(K_MAX), 0.0))
+    found = pruned(net, 1, RuntimeConfig())
+    assert (found.jump, found.bound, found.share) == (0.0, 0.0, 0.0)
+    assert found.holds
+    assert found.holds_local
+    assert found.holds_everywhere
+
+
+def test_the_threshold_is_that_of_the_heads_before_the_event() -> None:
+    assert pruned(policy(), 1, RuntimeConfig()).threshold == 1e-3
+    assert pruned(policy(), 1, RuntimeConfig(share="relative", eps_prune=0.2)).threshold == 0.05
+    fewer = measure(policy(), ALL.at[3].set(False), 1, contexts)
+    config = RuntimeConfig(share="relative", eps_prune=0.3)
+    assert certify_prune(1, config, fewer, (1.0, 1.0)).threshold == pytest.approx(0.1)
+
+
+def test_a_head_that_cannot_go_is_not_measured() -> None:
+    for head, message in ((K_MAX, "head must be from 0 to 3"), (-1, "head must be a whole number"), (2, "inactive")):
+        with pytest.raises(ValueError, match=message):
+            measure_prune(policy(), ALL.at[2].set(False), head, contexts)
 
 
 def test_measures_of_many_runs_are_a_vmap() -> None:
@@ -246,8 +320,7 @@ def test_driven_by_the_relative_rule_k_falls_and_every_certificate_holds() -> No
                 energy = float(parameter_energy(learned.actor, learned.mask))
                 learned = prune(learned, decision.head, "carry")
                 energy_after = float(parameter_energy(learned.actor, learned.mask))
-                threshold = config.share_threshold(state.k)
-                certificates.append(certify_prune(step, threshold, measured, (energy, energy_after)))
+                certificates.append(certify_prune(step, config, measured, (energy, energy_after)))
                 counts.append(after.k)
             state = after
             assert state.mask == tuple(np.asarray(learned.mask).tolist())
@@ -265,3 +338,9 @@ def test_certificates_are_valid_json() -> None:
     for certificate in found:
         written = json.loads(json.dumps(to_json(certificate), allow_nan=False))
         assert {"step", "head", "jump", "bound", "holds", "energy_before", "energy_after"} <= set(written)
+        assert from_json(written) == certificate
+    lost = from_json(to_json(GrowCertificate(1, 2, {"policy": float("nan")}, 1.0, float("inf"))))
+    assert isinstance(lost, GrowCertificate)
+    assert np.isnan(lost.jump)
+    with pytest.raises(ValueError, match="a certificate needs energy_after, energy_before, head, jump"):
+        from_json({"step": 1})

@@ -21,7 +21,7 @@ importlib.util.find_spec = lambda name, package=None: None if name == "gymnasium
 import incrt
 config = incrt.preset("memory", horizon=10, eval_payloads=(0.5,), eval_rollouts=1)
 import jax, numpy
-from incrt import certificates, encoders, events, rank, runtime, steady_state
+from incrt import certificates, encoders, events, head_search, phase1, rank, runtime, steady_state
 encoder = encoders.make_encoder(incrt.EncoderConfig(), config.window, config.observation_dim)
 contexts = jax.numpy.ones((4, config.window, config.observation_dim))
 encoder.features(encoder.init(jax.random.key(0)), encoder.first_mask, contexts)

@@ -1,5 +1,6 @@
 """The encoders to compare with, each against PyTorch's own."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -98,6 +99,24 @@ def test_the_deep_encoder_is_pytorchs_pre_norm_transformer(layers: int) -> None:
     expected = torch.nn.functional.layer_norm(x, (128,), torch_of(params.norm.scale), torch_of(params.norm.shift))
     found = encoder.features(params, encoder.first_mask, contexts)
     np.testing.assert_allclose(found, expected[:, -1].detach(), atol=5e-5)
+
+
+def fresh(kind: str) -> Any:
+    return make_encoder(EncoderConfig(encoder=kind, layers=3), WINDOW, OBSERVED).init(jax.random.key(0)).body
+
+
+@pytest.mark.parametrize(
+    ("kind", "matrices"),
+    [
+        ("static", lambda body: [w[i] for w in body.heads[:3] for i in (0, 1)]),
+        ("deep", lambda body: [part.w for layer in body.layers for part in layer[1:5]]),
+        ("gru", lambda body: jnp.split(body.hidden.w, 3, axis=1)),
+        ("lstm", lambda body: jnp.split(body.hidden.w, 4, axis=1)),
+    ],
+)
+def test_fresh_matrices_of_one_shape_are_not_alike(kind: str, matrices: Callable[[Any], list[Any]]) -> None:
+    likeness = np.corrcoef([np.ravel(matrix) for matrix in matrices(fresh(kind))])
+    np.testing.assert_allclose(likeness, np.eye(len(likeness)), atol=0.1)
 
 
 def test_none_is_attention_without_heads() -> None:

@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 
 import incrt
 from incrt.config import (
-    OPTIMISER_RULES,
-    RANKS,
-    SHARE_RULES,
     EncoderConfig,
     RuntimeConfig,
     encoder_preset,
     runtime_preset,
 )
-from incrt.rank import MEASURES
 
 
 def test_defaults_are_the_papers_table_4() -> None:
@@ -40,11 +36,6 @@ def test_presets_differ_in_normalisation_and_bookkeeping() -> None:
         incrt.runtime_preset("fast")
     with pytest.raises(ValueError, match=r"unknown field kmax; accepted: .*k_max"):
         encoder_preset("paper", kmax=3)
-
-
-def test_every_named_rank_has_its_formula() -> None:
-    assert set(RANKS) == set(MEASURES)
-    assert len(SHARE_RULES) == len(OPTIMISER_RULES) == 2
 
 
 def test_width_and_heads_at_the_start() -> None:

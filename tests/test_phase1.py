@@ -21,7 +21,7 @@ def small(**changes: Any) -> BenchConfig:
 @pytest.mark.usefixtures("float64")
 def test_gradients_are_those_of_finite_differences() -> None:
     """The cost of one window, rolled out step by step with the memory nudged, by central differences."""
-    config = small()
+    config = small(noise_position=1e-3, noise_velocity=1e-2)
     bench, params = make_bench(config, dtype=jnp.float64)
     keys, payloads = evaluation_draws(config)
     baseline = jax.tree.map(lambda x: x.astype(jnp.float64), reference_controller("baseline", config))
@@ -32,12 +32,13 @@ def test_gradients_are_those_of_finite_differences() -> None:
     @jax.jit
     def cost(pushes: jax.Array) -> jax.Array:
         """Of the window, reached from the start of the episode."""
-        _, first = bench.start(jax.random.split(keys[rollout])[0], params, payloads[rollout])
+        start_key, noise_key = jax.random.split(keys[rollout])
+        _, first = bench.start(start_key, params, payloads[rollout])
 
         def step(state: State, push: jax.Array) -> tuple[State, jax.Array]:
             state = state._replace(plant=state.plant._replace(z=state.plant.z + push))
             gains, _ = baseline.act(params, None, see(bench, params, state))
-            state, outcome = bench.apply(keys[0], state, gains, params)
+            state, outcome = bench.apply(jax.random.fold_in(noise_key, state.time), state, gains, params)
             return state, -outcome.reward
 
         return jnp.sum(jax.lax.scan(step, first, jnp.concatenate([jnp.zeros((begin, 2)), pushes]))[1][begin:])

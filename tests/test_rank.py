@@ -67,6 +67,16 @@ def test_equal_directions_are_counted_by_every_rank() -> None:
         assert effective_rank(tokens, kind) == pytest.approx(20, rel=1e-9)
 
 
+@pytest.mark.parametrize(("count", "width"), [(400, 100), (100, 400), (1000, 220)])
+def test_a_tie_is_a_tie_in_a_wide_null_space_too(count: int, width: int) -> None:
+    """Twenty equal directions and nothing else: the roots of what rounding leaves of the rest must not add up."""
+    random = np.random.default_rng(1)
+    rows, _ = np.linalg.qr(np.concatenate([np.ones((count, 1)), random.normal(size=(count, 20))], axis=1))
+    columns, _ = np.linalg.qr(random.normal(size=(width, 20)))
+    tokens = rows[:, 1:] @ columns.T
+    assert effective_rank(tokens) == by_svd(tokens, 0.95) == 19
+
+
 def test_the_other_ranks_are_their_definitions() -> None:
     tokens = matrix(3)
     sigma = np.linalg.svd(tokens - tokens.mean(0), compute_uv=False)

@@ -54,7 +54,7 @@ def test_defaults_grow_when_the_paper_does() -> None:
 
 
 @pytest.mark.parametrize(("grace", "k_max", "last"), [(1000, 8, 13500), (5000, 8, 37500), (2000, 16, 43500)])
-def test_the_last_growth_is_where_tables_2_and_3_have_it(grace: int, k_max: int, last: int) -> None:
+def test_the_last_growth_is_where_the_schedule_ends(grace: int, k_max: int, last: int) -> None:
     checks = drive(RuntimeConfig(grace=grace), one_of(k_max), 50_000, always_high)
     assert events(checks, "grow")[-1] == last
     assert checks[-1][2].k == k_max
@@ -134,6 +134,21 @@ def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
     checks = drive(config, [True] * 4, 5000, signals)
     assert [decision.head for _, decision, _ in checks if decision.action == "prune"] == [1, 2, 0]
     assert checks[-1][2].mask == (False, False, False, True)
+
+
+def test_what_is_measured_of_an_inactive_head_does_not_matter() -> None:
+    config = RuntimeConfig(delta_prune=1, eps_prune=0.3)
+    state = first_state(config, [True, False, True])
+    for stray in (float("nan"), 5.0, -1.0):
+        decision, _ = check(config, state, 500, 1.0, [0.8, stray, 0.2])
+        assert (decision.action, decision.head) == ("prune", 2)
+
+
+def test_a_share_at_the_threshold_is_not_weak() -> None:
+    config = RuntimeConfig(delta_prune=1, eps_prune=0.25)
+    state = first_state(config, [True, True])
+    assert check(config, state, 500, 1.0, [0.75, 0.25])[0].action == "noop"
+    assert check(config, state, 500, 1.0, [0.76, 0.24])[0].action == "prune"
 
 
 def test_growth_goes_before_pruning_and_only_one_happens() -> None:

@@ -1,6 +1,7 @@
 """Where K(t) comes to rest: Proposition 3, its proof's lemma, and where the paper's claims do not hold."""
 
 import dataclasses
+import json
 import math
 
 import pytest
@@ -34,14 +35,14 @@ def run(
     eps_grow=st.sampled_from([0.0, 0.1, 0.5]),
     delta=st.integers(1, 4),
     checks_in_grace=st.integers(1, 5),
+    k_init=st.integers(1, 16),
 )
 def test_from_below_k_ends_inside_the_interval_or_at_the_nearer_end_in_time(
-    rank: int, k_max: int, eps_grow: float, delta: int, checks_in_grace: int
+    rank: int, k_max: int, eps_grow: float, delta: int, checks_in_grace: int, k_init: int
 ) -> None:
     config = RuntimeConfig(eps_grow=eps_grow, delta_grow=delta, delta_prune=delta, grace=500 * checks_in_grace)
-    k_init = 1
-    assume(k_init <= rank)
     low, high = allowed_part(steady_state_interval(config, rank), config.k_min, k_max)
+    assume(k_init <= low)
     counts = run(config, rank, k_init, k_max, 16 * 4 * 5 * 500)
     k_star = counts[-1][1]
     assert low <= k_star <= high
@@ -53,6 +54,7 @@ def test_from_below_k_ends_inside_the_interval_or_at_the_nearer_end_in_time(
 def test_the_papers_numbers_for_its_own_parameters() -> None:
     config = RuntimeConfig()
     assert convergence_steps(config, 1, 8) == 42_000
+    assert convergence_steps(RuntimeConfig(delta_grow=1, delta_prune=4), 8, 1) == 4 * 7 * 2000
     assert next(step for step, k in run(config, 46, 1, 8, 50_000) if k == 8) == 19_500
 
 
@@ -76,6 +78,7 @@ def test_its_ends_are_where_the_triggers_rest() -> None:
 def test_beta_widens_the_upper_end_and_a_broken_rank_leaves_one_value() -> None:
     config = RuntimeConfig()
     assert steady_state_interval(config, 11, beta=3.0) == (10, 13)
+    assert steady_state_interval(RuntimeConfig(eps_prune=0.5), 11) == (10, 16)
     assert steady_state_interval(config, 2.5) == (3, 3)
 
 
@@ -113,11 +116,14 @@ def test_proposition_3_fails_after_a_rank_that_was_high_early() -> None:
 
 
 def test_the_balance_lemma_fails_the_other_way_too() -> None:
-    """Prune fires though K is far below rank (1 + eps_prune) + beta - 1: one faint head among four is enough."""
+    """Prune fires though K is far below rank (1 + eps_prune) + beta - 1: one faint head among four is enough.
+
+    The rank is K, so that the grow trigger rests as the proof wants it.
+    """
     config = RuntimeConfig()
-    state, rank = first_state(config, [True] * 4), 46.0
-    weights = [0.4, 0.0005, 0.3, 0.2995]
-    beta = equidistribution(weights, [True] * 4)
+    state, rank = first_state(config, [True] * 4 + [False] * 4), 4.0
+    weights = [0.4, 0.0005, 0.3, 0.2995, 0, 0, 0, 0]
+    beta = equidistribution(weights, state.mask)
     assert state.k < rank * (1 + config.eps_prune) + beta - 1
     for step in (500, 1000, 1500):
         decision, state = check(config, state, step, rank, weights)
@@ -179,6 +185,35 @@ def test_jumps_add_up_and_are_held_against_the_corollary() -> None:
     grew = conclude(RuntimeConfig(), [True] * 2, [2.0], [0.5, 0.5], [grown(1, 1e-3)])
     assert not grew.cumulative_holds
     assert not grew.all_hold
+
+
+def test_the_corollarys_constants_are_the_largest_of_all_events() -> None:
+    small = cut(1500, 0.01)
+    large = dataclasses.replace(cut(4500, 0.02), lipschitz_upper=20.0, threshold=2e-3, largest_norm=3.0)
+    for order in ([small, large], [large, small]):
+        found = conclude(RuntimeConfig(), [True, True, False, False], [2.0] * 20, [0.5, 0.5, 0, 0], order)
+        assert found.cumulative_bound == pytest.approx(20.0 * 2e-3 * 4 * 3.0 * 2)
+        lost = [dataclasses.replace(order[0], lipschitz_upper=math.nan), order[1]]
+        assert not conclude(RuntimeConfig(), [True] * 4, [2.0], [0.25] * 4, lost).cumulative_holds
+
+
+def test_the_limit_on_prunes_counts_growths_and_the_least_heads() -> None:
+    certificates: list[Certificate] = [grown(500), grown(1000), cut(1500, 0.0)]
+    found = conclude(RuntimeConfig(k_min=2), [True] * 4, [2.0], [0.25] * 4, certificates)
+    assert (found.prune_limit, found.prunes, found.grows) == (4, 1, 2)
+
+
+def test_a_conclusion_is_valid_json_with_its_verdicts() -> None:
+    found = conclude(RuntimeConfig(), [True, True], [2.0], [1.0, 0.0], [])
+    written = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert written["beta"] is None
+    assert (written["inside"], written["rank_settled"], written["cumulative_holds"], written["all_hold"]) == (True,) * 4
+    assert written["interval"] == [2, 2]
+
+
+def test_three_ranks_at_least_say_whether_it_settled() -> None:
+    assert not conclude(RuntimeConfig(), [True], [1.0, 2.0, 2.0], [1.0], []).rank_settled
+    assert conclude(RuntimeConfig(), [True], [1.0, 2.0, 2.0, 2.0], [1.0], []).rank_settled
 
 
 def test_a_rank_that_moves_is_not_settled_and_widens_the_interval() -> None:

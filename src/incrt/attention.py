@@ -73,10 +73,9 @@ def head_norms(params: Attention, mask: Array, contexts: Array, xp: ModuleType =
 
 def shares(norms: Array, mask: Array, xp: ModuleType = jnp) -> Array:
     """pi_i, eq. (20). Where no head puts anything out, none is weaker than another: active heads share evenly."""
-    active = xp.where(mask, xp.ones_like(norms), xp.zeros_like(norms))
-    norms = norms * active
-    silent = xp.sum(norms) == 0
-    norms = xp.where(silent, active, norms)
+    zeros = xp.zeros_like(norms)
+    norms = xp.where(mask, norms, zeros)
+    norms = xp.where(xp.sum(norms) == 0, xp.where(mask, xp.ones_like(norms), zeros), norms)
     return norms / xp.sum(norms)
 
 

@@ -21,14 +21,15 @@ import numpy.typing as npt
 from jax import Array
 
 from incrt.attention import Heads, attend, check_mask, contributions, head_slots, map_heads
-from incrt.config.rules import PART, check
+from incrt.config import RuntimeConfig
 from incrt.encoders import Encoded, normalised
+from incrt.events import check_event
 from incrt.jsonable import finite
 from incrt.layers import NORM_EPS, Dense, mlp
 
 
 class Policy(NamedTuple):
-    """G_theta: the encoder and the MLP head."""
+    """G_theta: the heads encoder and the MLP head, of a stochastic actor the layers that lead to its mean."""
 
     encoder: Encoded
     layers: tuple[Dense, ...]
@@ -37,6 +38,12 @@ class Policy(NamedTuple):
 def unit_gains(policy: Policy, mask: Array, contexts: Array) -> Array:
     """G_theta(c) in the unit coordinates of the box P."""
     return _downstream(policy, attend(policy.encoder.body, mask, contexts))
+
+
+def outputs(policy: Policy, mask: Array, contexts: Array) -> dict[str, Array]:
+    """What a growth must not change: the output of the attention block, and the policy's."""
+    block = attend(policy.encoder.body, mask, contexts)
+    return {"encoder": block, "policy": _downstream(policy, block)}
 
 
 def _downstream(policy: Policy, block: Array) -> Array:
@@ -101,6 +108,8 @@ def certify_grow(
 class PruneMeasures(NamedTuple):
     """What is measured at a prune event, over a batch of contexts."""
 
+    k: Array
+    """K before the event."""
     head: Array
     """The head that is to go."""
     jump: Array
@@ -117,6 +126,7 @@ class PruneMeasures(NamedTuple):
 
 def measure_prune(policy: Policy, mask: Array, head: Array | int, contexts: Array) -> PruneMeasures:
     """Measure what removing a head does; ``mask`` is the one before the event. Pure, so many runs are a ``vmap``."""
+    check_event(mask, head, active=False)
     with jax.default_matmul_precision("highest"):  # a jump may be smaller than the rounding of a GPU's fast products
         block = attend(policy.encoder.body, mask, contexts)
         each = contributions(policy.encoder.body, mask, contexts)
@@ -124,6 +134,7 @@ def measure_prune(policy: Policy, mask: Array, head: Array | int, contexts: Arra
         slopes = jax.vmap(jax.jacrev(lambda x: _downstream(policy, x)))(block)
     jumps = jnp.linalg.norm(change, axis=-1)
     return PruneMeasures(
+        k=jnp.sum(mask),
         head=jnp.asarray(head),
         jump=jnp.mean(jumps),
         worst_jump=jnp.max(jumps),
@@ -163,7 +174,7 @@ class PruneCertificate:
     total: float
     """S: sum of the active heads' norms, eq. (30)."""
     largest_norm: float
-    """sigma_max as far as seen: the largest norm of any head."""
+    """Largest eta_j, a mean over the batch like every norm here; it stands for sigma_max, which is no smaller."""
     lipschitz_upper: float
     lipschitz_local: float
     energy_before: float
@@ -201,9 +212,9 @@ class PruneCertificate:
 
 
 def certify_prune(
-    step: int, threshold: float, measured: PruneMeasures, energy: tuple[float, float]
+    step: int, config: RuntimeConfig, measured: PruneMeasures, energy: tuple[float, float]
 ) -> PruneCertificate:
-    """Put the measures of one run beside the bound; ``threshold`` is ``config.share_threshold(K before the event)``."""
+    """Put the measures of one run beside the bound; ``energy`` is that of the parameters before and after."""
     norms, head = np.asarray(measured.norms, np.float64), int(measured.head)
     return PruneCertificate(
         step=int(step),
@@ -211,7 +222,7 @@ def certify_prune(
         jump=float(measured.jump),
         worst_jump=float(measured.worst_jump),
         share=float(norms[head] / norms.sum()) if norms.sum() != 0 else 0.0,
-        threshold=check("threshold", threshold, PART),
+        threshold=config.share_threshold(int(measured.k)),
         total=float(norms.sum()),
         largest_norm=float(norms.max()),
         lipschitz_upper=float(measured.lipschitz_upper),
@@ -229,6 +240,21 @@ def to_json(certificate: Certificate) -> dict[str, Any]:
     derived = ("jump", "bound", "premise_holds", "holds", "bound_local", "holds_local", "holds_everywhere")
     found = {name: getattr(certificate, name) for name in derived if hasattr(certificate, name)}
     return dict(finite({**dataclasses.asdict(certificate), **found}))
+
+
+def from_json(written: Mapping[str, Any]) -> Certificate:
+    """The certificate that :func:`to_json` wrote."""
+    kind = GrowCertificate if "jumps" in written else PruneCertificate
+    names = [field.name for field in dataclasses.fields(kind)]
+    if missing := sorted(set(names) - set(written)):
+        raise ValueError(f"a certificate needs {', '.join(missing)}; got {dict(written)!r}")
+    return kind(**{name: _or_nan(written[name]) for name in names})
+
+
+def _or_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _or_nan(entry) for name, entry in value.items()}
+    return math.nan if value is None else value
 
 
 def parameter_energy(params: Any, mask: Array) -> Array:

@@ -31,7 +31,8 @@ def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Lea
 
     The target's head is a copy of the critic's.
     """
-    _refuse(learned, head, active=True)
+    _check_networks(learned)
+    check_event(learned.mask, head, active=True)
     actor_key, critic_key = jax.random.split(key)
     return Learned(
         mask=learned.mask.at[head].set(True),
@@ -45,7 +46,8 @@ def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Lea
 
 def prune(learned: Learned, head: Array | int, optimiser: str) -> Learned:
     """Prune(i): deactivate a head. Its parameters stay as they are; nothing of it is left in the optimisers."""
-    _refuse(learned, head, active=False)
+    _check_networks(learned)
+    check_event(learned.mask, head, active=False)
     return learned._replace(
         mask=learned.mask.at[head].set(False),
         actor_adam=_after_event(learned.actor_adam, head, optimiser),
@@ -53,16 +55,18 @@ def prune(learned: Learned, head: Array | int, optimiser: str) -> Learned:
     )
 
 
-def _refuse(learned: Learned, head: Array | int, *, active: bool) -> None:
+def _check_networks(learned: Learned) -> None:
+    for name in ("actor", "critic", "target"):
+        slots = head_slots(getattr(learned, name))
+        if learned.mask.shape[-1:] != (slots,):
+            raise ValueError(f"the mask has shape {learned.mask.shape}, but the {name} has {slots} heads")
+
+
+def check_event(mask: Array, head: Array | int, *, active: bool) -> None:
     """Refuse a head that there is not, or that is already what it is to become; JAX would let both pass.
 
     Under ``jit`` and ``vmap`` neither is known, and the caller answers for it.
     """
-    mask = learned.mask
-    for name in ("actor", "critic", "target"):
-        if head_slots(getattr(learned, name)) != mask.shape[-1]:
-            slots = head_slots(getattr(learned, name))
-            raise ValueError(f"the mask has {mask.shape[-1]} entries, but the {name} has {slots} heads")
     if isinstance(mask, jax.core.Tracer) or isinstance(head, jax.core.Tracer):
         return
     index = whole("head", head, INDEX)

@@ -59,7 +59,7 @@ def search(
     kept = Journal(None if journal is None else Path(journal))
     tried = {pair: value for pair, value in kept.read().items() if pair in pairs}
     # With the same seed a search that goes on would propose what it proposed before.
-    sampler = optuna.samplers.TPESampler(seed=seed + len(tried))
+    sampler = optuna.samplers.TPESampler(n_startup_trials=max(3, trials // 4), seed=seed + len(tried))
     chance = random.Random(seed + len(tried))  # noqa: S311  # nothing secret
     space = {
         "k": optuna.distributions.IntDistribution(1, k_max),

@@ -40,7 +40,8 @@ def rank_of(tokens: Array, kind: str, alpha: float, xp: ModuleType) -> Array:
     check_name("rank", kind, RANKS)
     if tokens.dtype != np.float64:
         raise ValueError(f"tokens must be float64 (in JAX under jax.enable_x64), got {tokens.dtype}")
-    return MEASURES[kind](singular_values(tokens, xp), alpha, xp)
+    sigma = singular_values(tokens, xp)
+    return energy_rank(sigma, alpha, xp) if kind == "energy" else _OTHER_RANKS[kind](sigma, xp)
 
 
 def singular_values(tokens: Array, xp: ModuleType) -> Array:
@@ -51,7 +52,10 @@ def singular_values(tokens: Array, xp: ModuleType) -> Array:
     size = xp.max(xp.abs(centred))
     centred = centred / xp.where(size == 0, 1, size)  # so that squares neither overflow nor vanish
     gram = centred @ centred.T if count < width else centred.T @ centred
-    return size * xp.sqrt(xp.maximum(xp.linalg.eigvalsh(gram)[::-1], 0))
+    eigenvalues = xp.linalg.eigvalsh(gram)[::-1]
+    # What rounding leaves of a zero eigenvalue would count by its root, and there may be hundreds.
+    rounding = max(count, width) * np.finfo(np.float64).eps * eigenvalues[0]
+    return size * xp.sqrt(xp.where(eigenvalues <= rounding, 0, eigenvalues))
 
 
 def energy_rank(sigma: Array, alpha: float, xp: ModuleType) -> Array:
@@ -61,23 +65,20 @@ def energy_rank(sigma: Array, alpha: float, xp: ModuleType) -> Array:
     return xp.where(xp.isfinite(total), 1.0 + xp.sum(~reached), xp.nan)
 
 
-def entropy_rank(sigma: Array, alpha: float, xp: ModuleType) -> Array:
+def entropy_rank(sigma: Array, xp: ModuleType) -> Array:
     """Roy and Vetterli's: the exponential of the entropy of the normalised singular values."""
-    del alpha
     part = _part(sigma, 1, xp)
     return xp.exp(-xp.sum(part * xp.log(xp.where(part > 0, part, 1))))
 
 
-def stable_rank(sigma: Array, alpha: float, xp: ModuleType) -> Array:
+def stable_rank(sigma: Array, xp: ModuleType) -> Array:
     """Squared Frobenius norm over squared spectral norm."""
-    del alpha
     part = _part(sigma, 2, xp)
     return 1 / part[0]
 
 
-def participation_ratio(sigma: Array, alpha: float, xp: ModuleType) -> Array:
+def participation_ratio(sigma: Array, xp: ModuleType) -> Array:
     """(sum of eigenvalues)^2 over the sum of their squares: in how many directions the variance lies."""
-    del alpha
     part = _part(sigma, 2, xp)
     return 1 / xp.sum(part**2)
 
@@ -89,8 +90,7 @@ def _part(sigma: Array, power: int, xp: ModuleType) -> Array:
     return powers / xp.sum(powers)
 
 
-MEASURES: Mapping[str, Callable[[Array, float, ModuleType], Array]] = {
-    "energy": energy_rank,
+_OTHER_RANKS: Mapping[str, Callable[[Array, ModuleType], Array]] = {
     "entropy": entropy_rank,
     "stable": stable_rank,
     "participation": participation_ratio,

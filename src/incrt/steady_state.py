@@ -1,12 +1,17 @@
 """The paper's guarantees on whole runs: where K(t) comes to rest, and how far all events together moved the policy."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from incrt.certificates import Certificate, PruneCertificate
 from incrt.config import RuntimeConfig
 from incrt.config.rules import NON_NEGATIVE, check
+from incrt.jsonable import finite
 
 
 def steady_state_interval(config: RuntimeConfig, rank: float, beta: float = 1.0) -> tuple[int, int]:
@@ -90,6 +95,11 @@ class Conclusion:
         """Whether every event's certificate held."""
         return self.certificates_held == self.grows + self.prunes
 
+    def to_json(self) -> dict[str, Any]:
+        """The conclusion as JSON can hold it, verdicts included; null stands for a number that is not finite."""
+        verdicts = ("rank_settled", "inside", "cumulative_holds", "all_hold")
+        return dict(finite({**dataclasses.asdict(self), **{name: getattr(self, name) for name in verdicts}}))
+
 
 def conclude(
     config: RuntimeConfig,
@@ -103,7 +113,7 @@ def conclude(
     :param mask: which heads were active at the end
     :param ranks: of all checks at which the rank was measured, in order; the last quarter of them, three at least,
         decides whether it has settled
-    :param shares: the ones measured last
+    :param shares: of the heads that were active at the end
     :param certificates: of all events
     """
     if not ranks:
@@ -115,7 +125,7 @@ def conclude(
     prunes = [each for each in certificates if isinstance(each, PruneCertificate)]
     grows = len(certificates) - len(prunes)
     lipschitz, threshold, sigma_max = (
-        max((getattr(each, name) for each in prunes), default=0.0)
+        float(np.max([getattr(each, name) for each in prunes], initial=0.0))  # NaN stays NaN
         for name in ("lipschitz_upper", "threshold", "largest_norm")
     )
     return Conclusion(
