@@ -5,8 +5,8 @@ shares, and the updates of the 500 steps between two checks. An update here is t
 (critic, actor, two optimisers, target) without plant and replay, so the training it stands for takes longer and the
 part that a check takes of it is smaller. The rank is taken on the host, in NumPy, and on the device, in JAX.
 
-"waited for" is the part of a check that training waits for, with the quicker rank. On a GPU, "beside" is how much longer
-the updates take when the host takes the ranks at the same time, which is enough where no event is possible
+"waited for" is the part of a check that training waits for, with the quicker rank. On a GPU, "beside" is how much
+longer the updates take when the host takes the ranks at the same time, which is enough where no event is possible
 (``runtime.can_act``). The last line counts the checks of a run at which one is.
 """
 

@@ -1,6 +1,7 @@
 """Certificates of single events: they hold where the paper says so, and say so where they do not."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -40,6 +41,13 @@ ALL = jnp.ones(K_MAX, bool)
 contexts = jax.random.normal(jax.random.key(9), (64, WINDOW, OBSERVED))
 output = jax.jit(unit_gains)
 measure = jax.jit(measure_prune)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def full_single_precision() -> Iterator[None]:
+    """What is measured in full precision is compared with what is computed in full precision, on a GPU too."""
+    with jax.default_matmul_precision("highest"):
+        yield
 
 
 def policy(seed: int = 0, *, norm: bool = True, faint: dict[int, float] | None = None) -> Policy:
@@ -174,14 +182,13 @@ def test_the_slope_is_the_largest_of_the_jacobian() -> None:
 def test_no_step_is_longer_than_the_upper_bound_on_l_allows(seed: int, norm: bool, faint: float) -> None:
     """Also where the removed head is most of the output, and the normalisation is at its steepest."""
     net = policy(seed, norm=norm, faint={0: faint})
-    with jax.default_matmul_precision("highest"):
-        block = attend(net.encoder.body, ALL, contexts)
-        removed = block - attend(net.encoder.body, ALL.at[0].set(False), contexts)
-        upper = float(lipschitz_upper(net, block, removed))
-        parts = jnp.linspace(0, 1, 9)[:, None, None]
-        points = block - parts * removed
-        normed = points if net.encoder.norm is None else layer_norm(net.encoder.norm, points)
-        values = jnp.tanh(mlp(net.layers, normed))
+    block = attend(net.encoder.body, ALL, contexts)
+    removed = block - attend(net.encoder.body, ALL.at[0].set(False), contexts)
+    upper = float(lipschitz_upper(net, block, removed))
+    parts = jnp.linspace(0, 1, 9)[:, None, None]
+    points = block - parts * removed
+    normed = points if net.encoder.norm is None else layer_norm(net.encoder.norm, points)
+    values = jnp.tanh(mlp(net.layers, normed))
     steps = np.linalg.norm(np.diff(values, axis=0), axis=-1)
     lengths = np.linalg.norm(np.diff(np.asarray(points), axis=0), axis=-1)
     assert np.all(steps <= upper * lengths * (1 + 1e-4) + 1e-6)

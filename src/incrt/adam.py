@@ -1,8 +1,8 @@
 """Adam in which each attention head has its own step count.
 
 Adam divides its moments by 1 - beta^t to undo their start at zero. optax counts t once for all parameters, so a head
-whose moments start at zero in mid-training would be divided by almost 1 and move up to six times as far as a fresh
-parameter, for hundreds of steps. Here a grown head starts at t = 0 and the others go on where they were. Without events
+whose moments start at zero in mid-training would be divided by almost 1 and move at its peak more than six times as far
+as a fresh parameter. Here a grown head starts at t = 0 and the others go on where they were. Without events
 this is Adam as PyTorch and optax have it.
 """
 
