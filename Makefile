@@ -22,6 +22,7 @@ bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/bench_plant.py
 	$(BIN)/python benchmarks/bench_checks.py
 	$(BIN)/python benchmarks/encoders.py
+	$(BIN)/python benchmarks/heads_evidence.py
 
 # Stamps: set up again when what is to be installed changes.
 $(VENV)/demo-installed: pyproject.toml constraints.txt | $(VENV)/created

@@ -160,6 +160,11 @@ def ranks_on_host(tokens: npt.NDArray[np.float32]) -> list[float]:
     return [effective_rank(run, RUNTIME.rank, RUNTIME.alpha) for run in tokens]
 
 
+def svd(tokens: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The singular values as the definition has them."""
+    return np.linalg.svd(tokens - tokens.mean(0), compute_uv=False)
+
+
 def train_and_rank(train: Callable[[], Any], tokens: npt.NDArray[np.float32]) -> Any:
     """Updates on the device, ranks on the host, at the same time."""
     trained = train()
@@ -187,7 +192,7 @@ def share_seconds(encoder: Encoder, contexts: Array) -> float:
     def measure(params: Any, contexts: Array) -> Array:
         return jnp.asarray(shares(head_norms(params, mask, contexts), mask))
 
-    return seconds(lambda: measure(params, contexts[:, :BATCH]))
+    return seconds(lambda: measure(params, contexts[:, : RUNTIME.share_batch]))
 
 
 def waits() -> tuple[int, int]:
@@ -226,6 +231,8 @@ def main() -> None:
             f"{window:4d} {training:13.2f} {1e3 * on_host:15.1f} {1e3 * on_device:12.1f} {1e3 * shared:7.1f} "
             f"{waited:11.2%} {beside:>7s}  {min(found):.0f} to {max(found):.0f}"
         )
+    by_gram, by_svd = (seconds(partial(form, held[0].astype(float))) for form in (effective_rank, svd))
+    print(f"one rank at W = {window}: {1e3 * by_gram:.1f} ms, its SVD alone {1e3 * by_svd:.1f} ms")
     print("checks that can be an event, growing from 1 head to 8: {} of {}".format(*waits()))
 
 

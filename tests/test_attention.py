@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from jax import Array
+from literal import literal, literal_head
 
 from incrt.attention import (
     Attention,
@@ -25,23 +26,6 @@ from incrt.attention import (
 )
 
 OBSERVED, D_K = 11, 4
-
-
-def literal_head(params: Attention, i: int, h: Array) -> Array:
-    """head_i(h), eq. (11), at every time step of the window."""
-    w_q, w_k, w_v, w_o = (w[i] for w in params.heads)
-    causal = np.triu(np.full((h.shape[-2], h.shape[-2]), -np.inf, h.dtype), 1)
-    scores = (h @ w_q) @ jnp.swapaxes(h @ w_k, -1, -2) / np.sqrt(w_q.shape[-1]).astype(h.dtype)
-    return jnp.asarray(jax.nn.softmax(scores + causal, axis=-1) @ (h @ w_v) @ w_o)
-
-
-def literal(params: Attention, mask: Array, context: Array) -> Array:
-    """VarAttn(h), eq. (10), of which the last time step is the feature."""
-    h = context @ params.embed + params.position
-    out = h
-    for i in range(len(mask)):
-        out = out + jnp.where(mask[i], literal_head(params, i, h), 0)
-    return jnp.asarray(out[..., -1, :])
 
 
 def make(seed: int, k_max: int, window: int, batch: tuple[int, ...], scale: float) -> tuple[Attention, Array]:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from jax import Array
 
-from incrt.adam import AdamState, adam
+from incrt.adam import adam
 from incrt.attention import Heads, attend, hold_inactive, init_attention, map_heads
 from incrt.certificates import Policy, unit_gains
 from incrt.encoders import Encoded
@@ -300,9 +300,3 @@ def test_with_carry_a_grown_head_moves_as_a_fresh_parameter_of_pytorch() -> None
     found = params.encoder.body.heads.w_q[2]
     np.testing.assert_allclose(found - ours, theirs.detach().numpy() - np.asarray(ours), rtol=1e-3, atol=1e-7)
     assert max(moved) > 6  # what the docstring of incrt.adam says of a shared count
-
-
-def test_the_state_of_adam_is_a_tree_of_arrays() -> None:
-    state = adam(RATE).init(learner().actor)
-    assert isinstance(state, AdamState)
-    assert all(isinstance(leaf, Array) for leaf in jax.tree.leaves(state))

@@ -167,6 +167,7 @@ def test_a_run_that_grew_to_its_cap() -> None:
     assert found.rank_settled
     assert (found.interval, found.expected, found.k, found.inside) == ((42, 46), (8, 8), 8, True)
     assert (found.beta, found.grows, found.prunes) == (1.0, 7, 0)
+    assert (found.last_event, found.time_limit, found.in_time) == (19_500, 42_000, True)
     assert (found.cumulative_jump, found.cumulative_bound, found.cumulative_holds) == (0.0, 0.0, True)
     assert found.all_hold
 
@@ -201,13 +202,17 @@ def test_the_limit_on_prunes_counts_growths_and_the_least_heads() -> None:
     certificates: list[Certificate] = [grown(500), grown(1000), cut(1500, 0.0)]
     found = conclude(RuntimeConfig(k_min=2), [True] * 4, [2.0], [0.25] * 4, certificates)
     assert (found.prune_limit, found.prunes, found.grows) == (4, 1, 2)
+    assert (found.last_event, found.time_limit) == (1500, 3 * 1 * 2000)  # from three heads to four
+    late = conclude(RuntimeConfig(), [True] * 2, [2.0], [0.5] * 2, [grown(6001)])
+    assert (late.time_limit, late.in_time) == (6000, False)
 
 
 def test_a_conclusion_is_valid_json_with_its_verdicts() -> None:
     found = conclude(RuntimeConfig(), [True, True], [2.0], [1.0, 0.0], [])
     written = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert written["beta"] is None
-    assert (written["inside"], written["rank_settled"], written["cumulative_holds"], written["all_hold"]) == (True,) * 4
+    for verdict in ("inside", "rank_settled", "in_time", "cumulative_holds", "all_hold"):
+        assert written[verdict] is True
     assert written["interval"] == [2, 2]
 
 

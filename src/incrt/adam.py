@@ -59,7 +59,7 @@ def adam(learning_rate: float, b1: float = 0.9, b2: float = 0.999, eps: float = 
 
 
 def _missing(decay: float, t: Array) -> Array:
-    """1 - decay^t, without the cancellation that costs it four digits in single precision."""
+    """1 - decay^t, without the cancellation that it suffers in single precision while decay^t is close to one."""
     return -jnp.expm1(t * math.log(decay))
 
 

