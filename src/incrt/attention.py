@@ -1,10 +1,10 @@
 """Variable-head attention: eqs. (10) and (11) of the paper, at the last time step, in a form that is exact and fast.
 
 A context o_1 ... o_W is embedded as h_j = o_j E + p_j. Only the last time step becomes a feature, so only its query is
-needed; and keys and values are never materialised, since with the tables E W^K, p W^K, E W^V, p W^V, which do not
-depend on the context,
+needed; and queries, keys and values are never materialised, since with the tables E W^Q, p_W W^Q, E W^K, p W^K, E W^V and
+p W^V, which do not depend on the context,
 
-    h_W W^Q (h_j W^K)^T  =  (q (E W^K)^T) o_j^T + q (p W^K)_j^T,
+    h_W W^Q (h_j W^K)^T  =  ((o_W E + p_W) W^Q) ((E W^K)^T o_j^T + (p W^K)_j^T),
     sum_j a_j h_j W^V    =  (sum_j a_j o_j) (E W^V) + sum_j a_j (p W^V)_j.
 
 The last query may attend to every step of the window, so the causal mask M of eq. (11) has nothing to remove. The tests
@@ -89,14 +89,16 @@ def _read(params: Attention, mask: Array, context: Array, xp: ModuleType) -> tup
     check_mask(mask, len(w_q))
     table = xp.concatenate([embed, position])
     key, value = xp.einsum("cm,kmd->kcd", table, w_k), xp.einsum("cm,kmd->kcd", table, w_v)
-    last = context[..., -1, :] @ embed + position[-1]
-    query = xp.einsum("...m,kmd->...kd", last, w_q) / math.sqrt(w_q.shape[-1])
-    sought = xp.einsum("...kd,kcd->...kc", query, key)
+    asking = xp.concatenate([embed, position[-1:]])
+    query = xp.einsum("am,kmd->kad", asking, w_q) / math.sqrt(w_q.shape[-1])
+    sought_by = xp.einsum("kad,kcd->akc", query, key)
+    newest = context[..., -1, :]
+    sought = xp.einsum("...a,akc->...kc", newest, sought_by[:-1]) + sought_by[-1]
     scores = xp.einsum("...kc,...wc->...kw", sought[..., :observed], context) + sought[..., observed:]
     weights = softmax(scores, xp)
     seen = xp.einsum("...kw,...wc->...kc", weights, context)
     values = xp.einsum("...kc,kcd->...kd", xp.concatenate([seen, weights], axis=-1), value)
-    return last, xp.where(mask[:, None], values, xp.zeros_like(values))
+    return newest @ embed + position[-1], xp.where(mask[:, None], values, xp.zeros_like(values))
 
 
 def check_mask(mask: Array, k_max: int) -> None:

@@ -3,6 +3,7 @@
 from incrt.config.bench import FEATURES, REFERENCES, SUCCESS_RMSE, BenchConfig
 from incrt.config.heads import ENCODERS, OPTIMISER_RULES, RANKS, SHARE_RULES, EncoderConfig, RuntimeConfig
 from incrt.config.presets import PRESETS, encoder_preset, preset, runtime_preset
+from incrt.config.sac import SacConfig
 
 __all__ = [
     "ENCODERS",
@@ -16,6 +17,7 @@ __all__ = [
     "BenchConfig",
     "EncoderConfig",
     "RuntimeConfig",
+    "SacConfig",
     "encoder_preset",
     "preset",
     "runtime_preset",

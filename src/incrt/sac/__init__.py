@@ -1,0 +1,1 @@
+"""The population engine: many runs of Soft Actor-Critic at once."""

@@ -1,0 +1,65 @@
+"""What the engine asks of an environment: gymnax's functional convention, with a box of actions."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+class Environment(Protocol):
+    """Pure functions of a state and of ``params``; hashable, since it shapes compiled programs.
+
+    An environment with a shield also has ``shield_distance(observation, action, params)``, the distance of an action
+    in [-1, 1] to the admissible ones; the actor is then kept away from actions that the shield would change.
+    """
+
+    def reset_env(self, key: Array, params: Any) -> tuple[Array, Any]:
+        """The first observation and state of an episode."""
+
+    def step_env(
+        self, key: Array, state: Any, action: Array, params: Any
+    ) -> tuple[Array, Any, Array, Array, dict[Any, Any]]:
+        """Observation, state, reward, whether a terminal state is reached, and more; without automatic reset."""
+
+    def is_truncated(self, state: Any, params: Any) -> Array:
+        """Whether the time limit is reached, which is no terminal state."""
+
+    def action_space(self, params: Any) -> Any:
+        """A box: shape, low, high."""
+
+    def observation_space(self, params: Any) -> Any:
+        """A space of vectors: shape."""
+
+
+def dimensions(environment: Environment, params: Any) -> tuple[int, int]:
+    """d_c and the number of actions; an environment that the engine cannot train on is refused."""
+    for name in ("reset_env", "step_env", "is_truncated", "action_space", "observation_space"):
+        if not callable(getattr(environment, name, None)):
+            raise ValueError(f"an environment must have {name}, as gymnax has it; {environment!r} has not")
+    observation, _ = jax.eval_shape(environment.reset_env, jax.random.key(0), params)
+    if not isinstance(observation, jax.ShapeDtypeStruct) or len(observation.shape) != 1:
+        raise ValueError(f"observations must be vectors, got {observation}; flatten them first")
+    space = environment.action_space(params)
+    if not all(hasattr(space, name) for name in ("low", "high", "shape")) or len(space.shape) != 1:
+        raise ValueError(f"the action space must be a box of vectors, got {space!r}")
+    if not (np.all(np.isfinite(space.low)) and np.all(np.isfinite(space.high)) and np.all(space.low < space.high)):
+        raise ValueError(f"the action space must have finite bounds, got {space.low} to {space.high}")
+    return int(observation.shape[0]), int(space.shape[0])
+
+
+def from_unit(environment: Environment, params: Any, action: Array) -> Array:
+    """The environment's action for one in [-1, 1]."""
+    space = environment.action_space(params)
+    low, high = (jnp.broadcast_to(jnp.asarray(bound, action.dtype), action.shape) for bound in (space.low, space.high))
+    return (low + high) / 2 + action * (high - low) / 2
+
+
+def distance_function(environment: Environment, params: Any) -> Callable[[Array, Array], Array] | None:
+    """Distances of a batch of actions to the admissible ones; None for an environment without a shield."""
+    distance = getattr(environment, "shield_distance", None)
+    if distance is None:
+        return None
+    return jax.vmap(lambda observation, action: distance(observation, action, params))

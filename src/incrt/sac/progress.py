@@ -1,0 +1,129 @@
+"""What is to be trained, and what the host knows of it while it trains."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from incrt.certificates import Certificate
+from incrt.config import EncoderConfig, RuntimeConfig, SacConfig
+from incrt.config.rules import COUNT, INDEX, whole
+from incrt.encoders import make_encoder
+from incrt.runtime import Decision, RuntimeState, first_state
+from incrt.sac.environment import Environment, dimensions
+from incrt.sac.learner import Algorithm
+from incrt.sac.run import Program, Record
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is to be trained."""
+
+    seed: int
+    environment: Environment
+    params: Any
+    """The environment's numbers; runs that differ in nothing else share a program."""
+    window: int
+    """W: observations in a context."""
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    sac: SacConfig = field(default_factory=SacConfig)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", whole("seed", self.seed, INDEX))
+        object.__setattr__(self, "window", whole("window", self.window, COUNT))
+
+    @property
+    def adapts(self) -> bool:
+        """Whether heads may come and go."""
+        return self.encoder.encoder == "runtime"
+
+    def program(self) -> Program:
+        """What shapes its compiled program."""
+        observed, actions = dimensions(self.environment, self.params)
+        return Program(Algorithm(make_encoder(self.encoder, self.window, observed), self.sac, actions), self.environment)
+
+
+class Failure(NamedTuple):
+    """Where a run ended that could not go on."""
+
+    step: int
+    cause: str
+
+
+class Check(NamedTuple):
+    """One check of the runtime controller."""
+
+    step: int
+    decision: Decision
+    k: int
+    """K after the check."""
+    rank: float | None
+    """None during the cooldown, when nothing is measured."""
+    shares: tuple[float, ...] | None
+    certificate: Certificate | None
+
+
+@dataclass
+class Progress:
+    """What the host knows of a run."""
+
+    run: Run
+    step: int = 0
+    controller: RuntimeState | None = None
+    """None for an encoder whose heads do not change."""
+    ranks: list[float] = field(default_factory=list)
+    """Of all checks that measured one."""
+    certificates: list[Certificate] = field(default_factory=list)
+    failure: Failure | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.failure is not None or self.step >= self.run.sac.steps
+
+
+def first_progress(run: Run) -> Progress:
+    """A run before its first step."""
+    encoder = run.program().algorithm.encoder
+    controller = first_state(run.runtime, [bool(on) for on in encoder.first_mask]) if run.adapts else None
+    return Progress(run, controller=controller)
+
+
+class Metrics(NamedTuple):
+    """A stretch of one run: means over its steps or updates, None where there was none."""
+
+    step: int
+    episode_return: float | None
+    """Of the episodes that ended."""
+    reward: float
+    critic_loss: float | None
+    actor_loss: float | None
+    alpha: float | None
+    entropy: float | None
+    q: float | None
+    distance: float | None
+    multiplier: float | None
+    steps_per_s: float
+    """Of this run, as the clock on the wall has it."""
+
+
+def summarise(step: int, record: Record, steps_per_s: float) -> Metrics:
+    """The figures of a stretch from what each step measured; up to ``step``, where a failed run stopped."""
+    updates = np.asarray(record.learning, bool)
+    totals = np.asarray(record.total)[np.isfinite(record.total)]
+    losses = {name: _mean(np.asarray(rows)[updates]) for name, rows in record.losses._asdict().items()}
+    reward = float(np.mean(record.reward, dtype=np.float64))
+    return Metrics(step, _mean(totals), reward, **losses, steps_per_s=steps_per_s)
+
+
+def _mean(values: Any) -> float | None:
+    return float(np.mean(values, dtype=np.float64)) if len(values) else None
+
+
+class Report(NamedTuple):
+    """News of one run: the stretch that it trained, and the check at its end if there was one."""
+
+    index: int
+    """Which of the population's runs."""
+    metrics: Metrics
+    check: Check | None
