@@ -1,8 +1,8 @@
 """Variable-head attention: eqs. (10) and (11) of the paper, at the last time step, in a form that is exact and fast.
 
 A context o_1 ... o_W is embedded as h_j = o_j E + p_j. Only the last time step becomes a feature, so only its query is
-needed; and queries, keys and values are never materialised, since with the tables E W^Q, p_W W^Q, E W^K, p W^K, E W^V and
-p W^V, which do not depend on the context,
+needed; and queries, keys and values are never materialised, since with the tables E W^Q, p_W W^Q, E W^K, p W^K, E W^V
+and p W^V, which do not depend on the context,
 
     h_W W^Q (h_j W^K)^T  =  ((o_W E + p_W) W^Q) ((E W^K)^T o_j^T + (p W^K)_j^T),
     sum_j a_j h_j W^V    =  (sum_j a_j o_j) (E W^V) + sum_j a_j (p W^V)_j.

@@ -4,6 +4,7 @@ Tuning minimises the evaluation RMSE itself. That favours the references, which 
 never sees the evaluation. Results are kept on disk by configuration and source text, so that a search runs once.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -22,6 +23,7 @@ from incrt.config import BenchConfig
 from incrt.control import Gains
 from incrt.controllers import Adaptive, Clairvoyant, Constant, Controller, Observer
 from incrt.evaluation import evaluation_draws, rmse, rollouts
+from incrt.files import write_whole
 from incrt.search import minimise
 
 CONTROLLERS = ("baseline", "best_constant", "adaptive", "observer", "clairvoyant")
@@ -156,11 +158,6 @@ def _source() -> str:
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
-    """Write aside and rename, so that no reader meets half a file. Without a writable folder there is no cache."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps(content))
-        aside.replace(path)
-    except OSError:
-        pass
+    """Without a writable folder there is no cache."""
+    with contextlib.suppress(OSError):
+        write_whole(path, json.dumps(content).encode())

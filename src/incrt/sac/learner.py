@@ -118,4 +118,6 @@ def update(
 def _descend(learning_rate: float, go: Array, params: Any, slope: Any, state: AdamState) -> tuple[Any, AdamState]:
     """One step of Adam where ``go`` is true."""
     step, after = adam(learning_rate).update(slope, state)
-    return jax.tree.map(partial(jnp.where, go), (optax.apply_updates(params, step), after), (params, state))
+    moved = (optax.apply_updates(params, step), after)
+    params, state = jax.tree.map(partial(jnp.where, go), moved, (params, state))
+    return params, state

@@ -1,15 +1,24 @@
 """A learned policy as a controller of the bench, beside those of :mod:`incrt.controllers`."""
 
+import dataclasses
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import jax
+import jax.numpy as jnp
+import safetensors
+import safetensors.numpy
 from jax import Array
 
 from incrt.bench import Params, first_context, next_context
+from incrt.config import EncoderConfig
 from incrt.control import Gains
 from incrt.controllers import Sight
-from incrt.encoders import Encoder
-from incrt.sac.networks import Actor, mean_action
+from incrt.encoders import Encoder, make_encoder
+from incrt.files import write_whole
+from incrt.sac.checkpoint import named, unnamed
+from incrt.sac.networks import Actor, init_actor, mean_action
 
 
 @jax.tree_util.register_dataclass
@@ -30,3 +39,33 @@ class LearnedPolicy:
         context = next_context(memory, sight.observation)
         features = self.encoder.features(self.actor.encoder, self.mask, context)
         return params.law.box.from_unit(mean_action(self.actor, features)), context
+
+
+def save(path: Path, policy: LearnedPolicy) -> None:
+    """Write a policy: its tensors, and in the header what encoder they belong to."""
+    encoder = policy.encoder
+    header = {
+        "encoder": json.dumps(dataclasses.asdict(encoder.config)),
+        "window": str(encoder.window),
+        "observation_dim": str(encoder.observation_dim),
+        "hidden": str(len(policy.actor.hidden)),
+    }
+    tensors = named({"actor": policy.actor, "mask": policy.mask})
+    write_whole(path, safetensors.numpy.save(tensors, header))
+
+
+def load(path: Path) -> LearnedPolicy:
+    """The policy that :func:`save` wrote; anything else is refused."""
+    try:
+        with safetensors.safe_open(path, "numpy") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        config = EncoderConfig(**json.loads(header["encoder"]))
+        encoder = make_encoder(config, int(header["window"]), int(header["observation_dim"]))
+        hidden = [tensors[f"actor.hidden.{i}.b"].shape[0] for i in range(int(header["hidden"]))]
+        actions = tensors["actor.mean.b"].shape[0]
+        shapes = jax.eval_shape(lambda key: init_actor(key, encoder, tuple(hidden), actions), jax.random.key(0))
+        found = unnamed(tensors, {"actor": shapes, "mask": encoder.first_mask})
+    except (OSError, KeyError, ValueError, TypeError, safetensors.SafetensorError) as error:
+        raise ValueError(f"{path} holds no policy: {error}") from None
+    return LearnedPolicy(encoder, *jax.tree.map(jnp.asarray, (found["actor"], found["mask"])))

@@ -1,12 +1,12 @@
 """Many runs together: which of them share a program, and in which order they advance.
 
-On a GPU, runs that need the same program are one group and train in one batch. On a CPU every run is a group of its own,
-and as many groups advance at a time as there are cores (docs/engine.md has the figures for this choice).
+On a GPU all runs that can advance in step do, those of one program as one batch. On a CPU every run is a group of its
+own, and as many groups advance at a time as there are cores (docs/engine.md has the figures for these choices).
 """
 
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from incrt.config.rules import check_name
 from incrt.sac.group import Group
 from incrt.sac.progress import Progress, Report, Run, first_progress
 from incrt.sac.run import RunState
+from incrt.sac.stack import Stack
 
 DEVICES = ("auto", "cpu", "gpu")
 """Where to train; ``auto`` takes a GPU if there is one."""
@@ -40,43 +41,37 @@ class News(NamedTuple):
 class Population:
     """Runs that train together; ``saved`` has an entry for each run that goes on from a checkpoint."""
 
-    def __init__(self, runs: Sequence[Run], device: str = "auto", saved: dict[int, Saved] | None = None) -> None:
+    def __init__(self, runs: Sequence[Run], device: str = "auto", saved: Mapping[int, Saved] | None = None) -> None:
         if not runs:
             raise ValueError("a population must have at least one run")
         self.device = find_device(device)
         saved = saved or {}
         self.progress = [saved[i].progress if i in saved else first_progress(run) for i, run in enumerate(runs)]
-        members: dict[Hashable, list[int]] = {}
+        self._groups = [] if all(each.finished for each in self.progress) else self._grouped(saved)
+
+    def _grouped(self, saved: Mapping[int, Saved]) -> list[Group]:
+        """The runs that have something left to do, those that can advance together in one group."""
+        groups: dict[Hashable, dict[Hashable, list[int]]] = {}
         for i, progress in enumerate(self.progress):
             if not progress.finished:
-                members.setdefault(self._kinship(i, progress), []).append(i)
-        self._groups = [
-            Group(
-                indices,
-                [self.progress[i] for i in indices],
-                [saved[i].state for i in indices] if indices[0] in saved else None,
-                self.device,
-            )
-            for indices in members.values()
-        ]
+                pace, kind = (i, i) if self.device.platform == "cpu" else (_pace(progress), _kind(progress))
+                groups.setdefault(pace, {}).setdefault((kind, i in saved), []).append(i)
+        with jax.default_device(self.device):
+            return [
+                Group([self._stacked(each, saved) for each in kinds.values()], self.device) for kinds in groups.values()
+            ]
 
-    def _kinship(self, index: int, progress: Progress) -> Hashable:
-        """What runs must have in common to train in one batch."""
-        if self.device.platform == "cpu":
-            return index
-        run = progress.run
-        shapes = [(np.shape(leaf), np.asarray(leaf).dtype) for leaf in jax.tree.leaves(run.params)]
-        looks = (run.runtime.check_every, run.runtime.tokens, run.runtime.share_batch, run.runtime.optimiser)
-        return (run.program(), jax.tree.structure(run.params), tuple(shapes), looks, progress.step)
+    def _stacked(self, indices: Sequence[int], saved: Mapping[int, Saved]) -> Stack:
+        states = [saved[i].state for i in indices] if indices[0] in saved else None
+        return Stack(indices, [self.progress[i] for i in indices], states)
 
     def train(self, save_every: int, stop: Callable[[], bool] = lambda: False) -> Iterator[News]:
         """Train to the end, or until ``stop`` says so; every ``save_every`` steps, and then, runs can be saved."""
         for group, reports in self._advances(stop):
             saved: list[tuple[int, Saved]] = []
             if stop() or group.finished or group.step % save_every == 0:
-                reports += group.rest()
-                states = zip(group.indices, group.states(), strict=True)
-                saved = [(i, Saved(self.progress[i], state)) for i, state in states]
+                reports.extend(group.rest())
+                saved = [(i, Saved(self.progress[i].copy(), state)) for i, state in group.states().items()]
             yield News(reports, saved)
 
     def _advances(self, stop: Callable[[], bool]) -> Iterator[tuple[Group, list[Report]]]:
@@ -96,6 +91,19 @@ class Population:
                         waiting.append(group)
         for group in waiting:
             yield group, []
+
+
+def _pace(progress: Progress) -> Hashable:
+    """What runs must have in common to advance together."""
+    return (progress.step, progress.run.sac.steps, progress.run.runtime.check_every)
+
+
+def _kind(progress: Progress) -> Hashable:
+    """What runs must have in common to be stacked."""
+    run = progress.run
+    leaves, structure = jax.tree.flatten(run.params)
+    shapes = tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves)
+    return (run.program(), run.runtime.tokens, run.runtime.share_batch, run.runtime.optimiser, structure, shapes)
 
 
 def find_device(name: str) -> jax.Device:

@@ -1,5 +1,6 @@
 """What is to be trained, and what the host knows of it while it trains."""
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -41,7 +42,8 @@ class Run:
     def program(self) -> Program:
         """What shapes its compiled program."""
         observed, actions = dimensions(self.environment, self.params)
-        return Program(Algorithm(make_encoder(self.encoder, self.window, observed), self.sac, actions), self.environment)
+        encoder = make_encoder(self.encoder, self.window, observed)
+        return Program(Algorithm(encoder, self.sac, actions), self.environment)
 
 
 class Failure(NamedTuple):
@@ -56,11 +58,11 @@ class Check(NamedTuple):
 
     step: int
     decision: Decision
-    k: int
-    """K after the check."""
     rank: float | None
     """None during the cooldown, when nothing is measured."""
     shares: tuple[float, ...] | None
+    k: int
+    """K after the check."""
     certificate: Certificate | None
 
 
@@ -78,8 +80,19 @@ class Progress:
     failure: Failure | None = None
 
     @property
+    def heads(self) -> int:
+        """K: active heads; 0 for an encoder that has none."""
+        if self.controller is not None:
+            return self.controller.k
+        return self.run.encoder.heads_at_start if self.run.encoder.encoder == "static" else 0
+
+    @property
     def finished(self) -> bool:
         return self.failure is not None or self.step >= self.run.sac.steps
+
+    def copy(self) -> "Progress":
+        """The same at this moment."""
+        return dataclasses.replace(self, ranks=list(self.ranks), certificates=list(self.certificates))
 
 
 def first_progress(run: Run) -> Progress:
@@ -123,7 +136,7 @@ def _mean(values: Any) -> float | None:
 class Report(NamedTuple):
     """News of one run: the stretch that it trained, and the check at its end if there was one."""
 
-    index: int
-    """Which of the population's runs."""
+    run: int
+    """Its number in the population."""
     metrics: Metrics
     check: Check | None

@@ -80,8 +80,10 @@ def add(
     first: Array,
     counts: Array,
 ) -> Replay:
-    """One step: what was done and came of it, the observation after it and, where the episode is done, the ``first``
-    of the next one. A step that does not count leaves nothing behind.
+    """One step: what was done and came of it, and the observation after it.
+
+    Where the episode is done the ``first`` observation of the next one follows. A step that does not count leaves
+    nothing behind.
     """
     records = replay.rewards.shape[0]
     newest, following, after = ((replay.size + i) % records for i in (-1, 0, 1))
@@ -148,7 +150,8 @@ def latest_contexts(found: Recent, count: int, window: int) -> npt.NDArray[np.fl
     known = min(count, int(found.size), len(frames) - window + 1)
     newest = np.arange(len(frames) - known, len(frames))
     wanted = newest[:, None] + np.arange(1 - window, 1)
-    return frames[np.maximum(wanted, (newest - ages[newest])[:, None])].reshape(known, -1)
+    contexts: npt.NDArray[np.float32] = frames[np.maximum(wanted, (newest - ages[newest])[:, None])]
+    return contexts.reshape(known, -1)
 
 
 # --- actions in ten bits -----------------------------------------------------------------------------------------

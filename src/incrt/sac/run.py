@@ -1,4 +1,4 @@
-"""One run as pure functions: its whole state, one step of training, and a stretch of them in one program.
+"""One run as pure functions: its whole state, and one step of training.
 
 Many runs are a ``vmap``. Every draw of a step comes from the run's own key and step, so a seed gets the same draws in
 whatever company it trains.
@@ -152,14 +152,14 @@ def _key(state: RunState, stream: int) -> Array:
     return jax.random.fold_in(jax.random.wrap_key_data(state.key[stream]), state.step)
 
 
-def stretch(program: Program, steps: int, params: Any, state: RunState) -> tuple[RunState, Record]:
-    """So many steps, and what each measured, shape (steps,)."""
+def train_row(program: Program, params: Any, state: RunState) -> tuple[RunState, Array]:
+    """The same with the figures in one row: a GPU would write each of them by a kernel of its own."""
+    state, record = train_step(program, params, state)
+    return state, jnp.stack([jnp.asarray(figure, jnp.float32) for figure in jax.tree.leaves(record)])
 
-    def step(state: RunState, _: None) -> tuple[RunState, Array]:
-        state, record = train_step(program, params, state)
-        # One row a step: a GPU would write every figure by a kernel of its own.
-        return state, jnp.stack([jnp.asarray(figure, jnp.float32) for figure in jax.tree.leaves(record)])
 
-    state, rows = jax.lax.scan(step, state, length=steps)
-    losses, rest = rows.T[: len(Losses._fields)], rows.T[len(Losses._fields) :]
-    return state, Record(Losses(*losses), *rest)
+def as_record(rows: Any) -> Record:
+    """The figures of rows of shape (steps, figures)."""
+    columns = list(rows.T)
+    losses = len(Losses._fields)
+    return Record(Losses(*columns[:losses]), *columns[losses:])

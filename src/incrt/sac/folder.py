@@ -1,0 +1,152 @@
+"""The folder of a run: what other programs read of it, and what it goes on from.
+
+``config.json`` says what was run, ``events.jsonl`` holds one line a check, ``metrics.jsonl`` one line a stretch,
+``policy.safetensors`` the policy once training is over, ``checkpoint/`` what it takes to go on.
+"""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from incrt import certificates
+from incrt.files import write_whole
+from incrt.jsonable import finite
+from incrt.sac import checkpoint, policy
+from incrt.sac.population import Saved
+from incrt.sac.progress import Check, Report, Run
+
+_LOGS = ("events.jsonl", "metrics.jsonl")
+_LENGTH = "sac.steps"
+"""The one thing that may differ: a run that is over can be made longer."""
+
+
+class RunFolder:
+    """One run's folder. ``about`` is what config.json is to say of the run; it must be enough to repeat it."""
+
+    def __init__(self, path: Path, run: Run, about: Mapping[str, Any], warn: Callable[[str], None]) -> None:
+        self.path, self.run, self._warn = path, run, warn
+        self._about = json.loads(json.dumps(finite(about)))
+
+    def open(self) -> Saved | None:
+        """Make the folder, or find where the run in it stands; a folder of another run is refused."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if not self._is_known():
+                self._describe()
+            found = checkpoint.latest(self.path / "checkpoint", self.run, self.log_lengths, self._warn)
+            for name in _LOGS:
+                (self.path / name).touch()
+                os.truncate(self.path / name, 0 if found is None else found[2].get(name, 0))
+        except OSError as error:
+            raise ValueError(f"{self.path} cannot be written: {error}") from error
+        return None if found is None else Saved(*found[:2])
+
+    def _is_known(self) -> bool:
+        """Whether the folder describes this run already."""
+        path = self.path / "config.json"
+        if not path.exists():
+            if any(self.path.iterdir()):
+                raise ValueError(f"{self.path} is not empty and has no config.json: it is not the folder of a run")
+            return False
+        try:
+            written = json.loads(path.read_text())
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be read: {error}") from None
+        unlike = [name for name in _differences(written, self._about) if name != _LENGTH]
+        if unlike:
+            raise ValueError(f"{self.path} holds another run, with another {', '.join(unlike)}; choose another folder")
+        return not _differences(written, self._about)
+
+    def _describe(self) -> None:
+        written = {**self._about, "made_by": made_by()}
+        write_whole(self.path / "config.json", (json.dumps(written, indent=2) + "\n").encode())
+
+    def add(self, report: Report) -> None:
+        """Append what a stretch brought."""
+        figures = report.metrics._asdict()
+        self._append("metrics.jsonl", {"step": figures.pop("step"), "return": figures.pop("episode_return"), **figures})
+        if report.check is not None:
+            self._append("events.jsonl", _entry(report.check))
+
+    def save(self, saved: Saved, log_lengths: Mapping[str, int]) -> None:
+        """Add a checkpoint, made when the logs were so long; at the end of the run also the policy."""
+        checkpoint.save(self.path / "checkpoint", saved.progress, saved.state, log_lengths)
+        if saved.progress.finished:
+            learned = saved.state.learner.learned
+            encoder = self.run.program().algorithm.encoder
+            policy.save(self.path / "policy.safetensors", policy.LearnedPolicy(encoder, learned.actor, learned.mask))
+
+    def _append(self, name: str, entry: Mapping[str, Any]) -> None:
+        with (self.path / name).open("a") as file:
+            file.write(json.dumps(finite(entry), allow_nan=False) + "\n")
+
+    def log_lengths(self) -> dict[str, int]:
+        """How long each log is, once it is on the disk."""
+        lengths = {}
+        for name in _LOGS:
+            path = self.path / name
+            if path.exists():
+                with path.open("rb+") as file:
+                    os.fsync(file.fileno())
+                    lengths[name] = file.seek(0, os.SEEK_END)
+        return lengths
+
+
+def _entry(check: Check) -> dict[str, Any]:
+    """One line of events.jsonl."""
+    entry = {
+        "step": check.step,
+        "action": check.decision.action,
+        "reason": check.decision.reason,
+        "k": check.k,
+        "rank": check.rank,
+        "shares": check.shares,
+    }
+    return entry if check.certificate is None else {**entry, **certificates.to_json(check.certificate)}
+
+
+def _differences(written: Any, wanted: Any, name: str = "") -> list[str]:
+    """The names of what differs in two descriptions of runs; what only ``written`` has is not looked at."""
+    if not isinstance(wanted, dict) or not isinstance(written, dict):
+        return [] if written == wanted else [name]
+    return [
+        found
+        for key, value in wanted.items()
+        for found in _differences(written.get(key), value, f"{name}.{key}" if name else key)
+    ]
+
+
+def made_by() -> dict[str, Any]:
+    """Versions, source and machine."""
+    packages = ("jax", "jaxlib", "numpy", "optax")
+    return {
+        "incrt": metadata.version("incrt") if _is_installed("incrt") else "from a checkout",
+        "commit": _commit(),
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in packages if _is_installed(name)},
+        "device": jax.devices()[0].device_kind,
+    }
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _commit() -> str | None:
+    """The commit of the source, with a mark if files have changed since; None outside a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return None

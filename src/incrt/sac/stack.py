@@ -1,0 +1,177 @@
+"""Runs of one program, their states stacked along a first axis."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from incrt.certificates import Certificate, certify_grow, certify_prune
+from incrt.config import RuntimeConfig
+from incrt.rank import effective_rank
+from incrt.runtime import Decision, can_act, check, is_cooling
+from incrt.sac.checks import ACTIONS, Look, act, look, measure, measure_removal
+from incrt.sac.progress import Check, Failure, Progress
+from incrt.sac.replay import latest_contexts
+from incrt.sac.run import CAUSES, Program, RunState, start
+
+_HEADS = CAUSES.index("the heads' output")
+
+
+class _Signals(NamedTuple):
+    """What a check was shown, and what it came to."""
+
+    decision: Decision
+    rank: float | None
+    shares: tuple[float, ...] | None
+
+
+class Stack:
+    """``indices`` are the runs' numbers in the population; ``states`` those to go on from, or None at the start."""
+
+    def __init__(self, indices: Sequence[int], members: Sequence[Progress], states: Sequence[RunState] | None) -> None:
+        self.indices, self.members = tuple(indices), list(members)
+        self.count = len(members)
+        self.program, self._settings = members[0].run.program(), members[0].run.runtime
+        self.params = stacked([each.run.params for each in members])
+        if states is None:
+            keys = jnp.stack([jax.random.key(each.run.seed) for each in members])
+            self.states: RunState = _start(self.program, self.count, self.params, keys)
+        else:
+            self.states = stacked(states)
+
+    def host_states(self) -> list[RunState]:
+        """The state of each run, on the host."""
+        states = jax.device_get(self.states)
+        return [one(states, i) for i in range(self.count)]
+
+    # --- checks ------------------------------------------------------------------------------------------------
+
+    def look(self) -> Look:
+        """Ask the device for what a check is shown."""
+        found: Look = _look(self.program, self._settings, self.count, self.states)
+        return found
+
+    def may_act(self, step: int) -> bool:
+        """Whether a check at this step can be an event of any run, whatever it is shown."""
+
+        def one_may(progress: Progress) -> bool:
+            controller, settings = progress.controller, progress.run.runtime
+            if controller is None or progress.failure is not None:
+                return False
+            return not is_cooling(settings, controller, step) and can_act(settings, controller)
+
+        return any(map(one_may, self.members))
+
+    def check(self, step: int, seen: Look) -> dict[int, Check]:
+        """The check of every sound run, by its place in the stack; events happen and are certified."""
+        signals: dict[int, _Signals] = {}
+        for i, progress in enumerate(self.members):
+            if progress.controller is not None and progress.failure is None:
+                found = _decide(progress, step, one(seen, i))
+                if found is None:
+                    progress.failure = Failure(step, CAUSES[_HEADS])
+                    self.states = self.states._replace(cause=self.states.cause.at[i].set(_HEADS))
+                else:
+                    signals[i] = found
+        certified = self._apply(step, {i: found.decision for i, found in signals.items()})
+        return {
+            i: Check(step, *found, k=self.members[i].heads, certificate=certified.get(i))
+            for i, found in signals.items()
+        }
+
+    def _apply(self, step: int, decisions: Mapping[int, Decision]) -> dict[int, Certificate]:
+        """Grow and prune what was decided, all runs at once, and certify each event."""
+        events = {i: decision for i, decision in decisions.items() if decision.head is not None}
+        if not events:
+            return {}
+        actions, heads = np.zeros(self.count, np.int32), np.zeros(self.count, np.int32)
+        for i, decision in events.items():
+            actions[i], heads[i] = ACTIONS.index(decision.action), decision.head or 0
+        shape = (self.program, self._settings, self.count)
+        removal = None
+        if any(decision.action == "prune" for decision in events.values()):
+            removal = jax.device_get(_measure_removal(*shape, self.states, heads))
+        self.states, evidence = _act(*shape, self.states, actions, heads)
+        evidence = jax.device_get(evidence)
+        found: dict[int, Certificate] = {}
+        for i, decision in events.items():
+            of_run, head = one(evidence, i), int(heads[i])
+            energy = (float(of_run.energy[0]), float(of_run.energy[1]))
+            if decision.action == "grow":
+                found[i] = certify_grow(step, head, of_run.before, of_run.after, energy)
+            else:
+                found[i] = certify_prune(step, self.members[i].run.runtime, one(removal, i), energy)
+            self.members[i].certificates.append(found[i])
+        return found
+
+
+def _decide(progress: Progress, step: int, seen: Look) -> _Signals | None:
+    """What the runtime controller of one run makes of a check; None if the heads' output is not finite."""
+    controller, settings = progress.controller, progress.run.runtime
+    if controller is None:
+        raise ValueError("only a run whose heads may change has checks")
+    rank = shares = None
+    if not is_cooling(settings, controller, step):
+        if not np.all(np.isfinite(seen.shares)):
+            return None
+        shares = tuple(float(share) for share in seen.shares)
+        tokens = latest_contexts(seen.recent, settings.tokens, progress.run.window)
+        rank = effective_rank(tokens, settings.rank, settings.alpha)
+        progress.ranks.append(rank)
+    decision, progress.controller = check(settings, controller, step, rank, shares)
+    return _Signals(decision, rank, shares)
+
+
+def stacked(trees: Sequence[Any]) -> Any:
+    """Trees of one structure as one tree with one more axis in front."""
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def one(tree: Any, i: int) -> Any:
+    """The tree of the i-th run."""
+    return jax.tree.map(lambda leaf: leaf[i], tree)
+
+
+def many(count: int, function: Any) -> Any:
+    """A function of one run for ``count`` of them; a single run is spared the batch axis, which costs time."""
+    if count > 1:
+        return jax.vmap(function)
+
+    def single(*arguments: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf[None], function(*one(arguments, 0)))
+
+    return single
+
+
+# --- compiled programs ---------------------------------------------------------------------------------------------
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _start(program: Program, count: int, params: Any, keys: Array) -> Any:
+    return many(count, partial(start, program))(params, keys)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _look(program: Program, settings: RuntimeConfig, count: int, states: RunState) -> Any:
+    return many(count, partial(look, program, settings))(states)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _measure_removal(program: Program, settings: RuntimeConfig, count: int, states: RunState, heads: Array) -> Any:
+    return many(count, partial(measure_removal, program, settings))(states, heads)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
+def _act(
+    program: Program, settings: RuntimeConfig, count: int, states: RunState, actions: Array, heads: Array
+) -> tuple[Any, Any]:
+    def of_one(state: RunState, action: Array, head: Array) -> tuple[Any, Any]:
+        after = act(settings, state, action, head)
+        return after, measure(program, settings, state, after.learner.learned)
+
+    after, evidence = many(count, of_one)(states, actions, heads)
+    return after, evidence

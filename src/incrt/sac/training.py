@@ -1,0 +1,106 @@
+"""Training into folders: runs go on from where they stand, are saved as they go, and stop when asked to."""
+
+import dataclasses
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from incrt.bench import make_bench
+from incrt.config import BenchConfig, EncoderConfig, RuntimeConfig, SacConfig
+from incrt.config.rules import COUNT, whole
+from incrt.sac.folder import RunFolder
+from incrt.sac.population import News, Population, Saved
+from incrt.sac.progress import Progress, Run
+
+
+class Job(NamedTuple):
+    """A run and where it is kept."""
+
+    run: Run
+    folder: Path
+    about: Mapping[str, Any]
+    """What config.json is to say of it: enough to repeat it."""
+
+
+def bench_job(
+    folder: Path, seed: int, bench: BenchConfig, encoder: EncoderConfig, runtime: RuntimeConfig, sac: SacConfig
+) -> Job:
+    """A run on the bench."""
+    environment, params = make_bench(bench)
+    parts = {"bench": bench, "encoder": encoder, "runtime": runtime, "sac": sac}
+    about = {"seed": seed, **{name: dataclasses.asdict(part) for name, part in parts.items()}}
+    return Job(Run(seed, environment, params, bench.window, encoder, runtime, sac), folder, about)
+
+
+def train(
+    jobs: Sequence[Job],
+    device: str = "auto",
+    save_every: int = 5000,
+    on_news: Callable[[Population, News], None] | None = None,
+    warn: Callable[[str], None] = warnings.warn,
+) -> list[Progress]:
+    """Train every job to its end, or until SIGINT or SIGTERM; what was done is saved either way.
+
+    :param save_every: environment steps between two checkpoints of a run; checkpoints fall on checks
+    :param on_news: told of every advance, and once before the first
+    :param warn: told of checkpoints that cannot be used
+    """
+    whole("save_every", save_every, COUNT)
+    if len({job.folder.resolve() for job in jobs}) < len(jobs):
+        raise ValueError("every run needs a folder of its own")
+    folders = [RunFolder(job.folder, job.run, job.about, warn) for job in jobs]
+    found = {i: saved for i, folder in enumerate(folders) if (saved := folder.open()) is not None}
+    population = Population([job.run for job in jobs], device, found)
+    tell = on_news or (lambda *_: None)
+    tell(population, News([], []))
+    with until_signalled() as stop, ThreadPoolExecutor(1) as writer:
+        writing: list[Future[None]] = []
+        for news in population.train(save_every, stop):
+            for report in news.reports:
+                folders[report.run].add(report)
+            if news.saved:
+                _wait(writing)
+                # Checkpoints are written while training goes on, with the logs' lengths of this moment.
+                writing = [_submit(writer, folders[i], saved) for i, saved in news.saved]
+            tell(population, news)
+        _wait(writing)
+    return population.progress
+
+
+def _submit(writer: ThreadPoolExecutor, folder: RunFolder, saved: Saved) -> Future[None]:
+    return writer.submit(folder.save, saved, folder.log_lengths())
+
+
+def _wait(writing: Sequence[Future[None]]) -> None:
+    for each in writing:
+        each.result()
+
+
+@contextmanager
+def until_signalled() -> Iterator[Callable[[], bool]]:
+    """A function that says whether SIGINT or SIGTERM has come; a second one of them acts as it always does."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread hears signals
+        yield lambda: False
+        return
+    asked = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def ask(*_: Any) -> None:
+        asked.set()
+        restore()
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield asked.is_set
+    finally:
+        restore()
