@@ -62,7 +62,7 @@ def steps_saved(folder: Path) -> list[int]:
 def latest(
     folder: Path, run: Run, logs: Callable[[], Mapping[str, int]], refuse: Callable[[str], None]
 ) -> tuple[Progress, RunState, Mapping[str, int]] | None:
-    """The newest checkpoint that is sound, None if there is none at all; ``refuse`` is told of each that is not, and why.
+    """The newest checkpoint that is sound; ``refuse`` is told of each that is not, and why. None if there is none.
 
     Where there are checkpoints and none is sound, it is for the user to give the run up.
     """

@@ -1,7 +1,8 @@
 """The folder of a run: what other programs read of it, and what it goes on from.
 
 ``config.json`` says what was run, ``events.jsonl`` holds one line a check, ``metrics.jsonl`` one line a stretch,
-``policy.safetensors`` the policy once training is over, ``checkpoint/`` what it takes to go on.
+``policy.safetensors`` the policy once training is over and ``conclusion.json`` what it came to, ``checkpoint/`` what it
+takes to go on.
 """
 
 import json
@@ -14,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from incrt import certificates
 from incrt.files import write_whole
 from incrt.jsonable import finite
 from incrt.sac import checkpoint, policy
+from incrt.sac.checks import look
 from incrt.sac.population import Saved
 from incrt.sac.progress import Check, Report, Run
+from incrt.steady_state import conclude
 
 _LOGS = ("events.jsonl", "metrics.jsonl")
 _LENGTH = "sac.steps"
@@ -82,6 +86,8 @@ class RunFolder:
             learned = saved.state.learner.learned
             encoder = self.run.program().algorithm.encoder
             policy.save(self.path / "policy.safetensors", policy.LearnedPolicy(encoder, learned.actor, learned.mask))
+            concluded = json.dumps(finite(conclusion(saved)), indent=2, allow_nan=False) + "\n"
+            write_whole(self.path / "conclusion.json", concluded.encode())
 
     def _append(self, name: str, entry: Mapping[str, Any]) -> None:
         with (self.path / name).open("a") as file:
@@ -97,6 +103,25 @@ class RunFolder:
                     os.fsync(file.fileno())
                     lengths[name] = file.seek(0, os.SEEK_END)
         return lengths
+
+
+def conclusion(saved: Saved) -> dict[str, Any]:
+    """What a run that is over came to; ``guarantees`` are those of the paper on a whole run, where it had checks."""
+    progress, run = saved.progress, saved.progress.run
+    guarantees = None
+    if progress.controller is not None and progress.ranks and progress.failure is None:
+        # The heads may have changed at the last check, so their shares are measured anew.
+        shares = [
+            float(share) for share in look(run.program(), run.runtime, jax.tree.map(jnp.asarray, saved.state)).shares
+        ]
+        mask = progress.controller.mask
+        guarantees = conclude(run.runtime, mask, progress.ranks, shares, progress.certificates).to_json()
+    return {
+        "steps": progress.step,
+        "heads": progress.heads,
+        "failure": None if progress.failure is None else progress.failure._asdict(),
+        "guarantees": guarantees,
+    }
 
 
 def _entry(check: Check) -> dict[str, Any]:

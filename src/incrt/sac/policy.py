@@ -45,26 +45,27 @@ def save(path: Path, policy: LearnedPolicy) -> None:
     """Write a policy: its tensors, and in the header what encoder they belong to."""
     encoder = policy.encoder
     header = {
-        "encoder": json.dumps(dataclasses.asdict(encoder.config)),
-        "window": str(encoder.window),
-        "observation_dim": str(encoder.observation_dim),
-        "hidden": str(len(policy.actor.hidden)),
+        "encoder": dataclasses.asdict(encoder.config),
+        "window": encoder.window,
+        "observation_dim": encoder.observation_dim,
+        "hidden": [int(layer.b.shape[0]) for layer in policy.actor.hidden],
     }
     tensors = named({"actor": policy.actor, "mask": policy.mask})
-    write_whole(path, safetensors.numpy.save(tensors, header))
+    # One entry: the order of several is not the same in every process.
+    write_whole(path, safetensors.numpy.save(tensors, {"incrt": json.dumps(header)}))
 
 
 def load(path: Path) -> LearnedPolicy:
     """The policy that :func:`save` wrote; anything else is refused."""
     try:
         with safetensors.safe_open(path, "numpy") as file:
-            header = file.metadata() or {}
+            header = json.loads((file.metadata() or {})["incrt"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        config = EncoderConfig(**json.loads(header["encoder"]))
-        encoder = make_encoder(config, int(header["window"]), int(header["observation_dim"]))
-        hidden = [tensors[f"actor.hidden.{i}.b"].shape[0] for i in range(int(header["hidden"]))]
+        encoder = make_encoder(EncoderConfig(**header["encoder"]), header["window"], header["observation_dim"])
         actions = tensors["actor.mean.b"].shape[0]
-        shapes = jax.eval_shape(lambda key: init_actor(key, encoder, tuple(hidden), actions), jax.random.key(0))
+        shapes = jax.eval_shape(
+            lambda key: init_actor(key, encoder, tuple(header["hidden"]), actions), jax.random.key(0)
+        )
         found = unnamed(tensors, {"actor": shapes, "mask": encoder.first_mask})
     except (OSError, KeyError, ValueError, TypeError, safetensors.SafetensorError) as error:
         raise ValueError(f"{path} holds no policy: {error}") from None

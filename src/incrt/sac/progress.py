@@ -43,7 +43,8 @@ class Run:
         """What shapes its compiled program."""
         observed, actions = dimensions(self.environment, self.params)
         encoder = make_encoder(self.encoder, self.window, observed)
-        return Program(Algorithm(encoder, self.sac, actions), self.environment)
+        # How long a run is makes no difference to its program.
+        return Program(Algorithm(encoder, self.sac.replace(steps=1), actions), self.environment)
 
 
 class Failure(NamedTuple):

@@ -1,0 +1,40 @@
+"""The command line: tables on stdout, progress and errors on stderr."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tyro
+
+from incrt.cli.baselines import Baselines
+from incrt.cli.bench import Bench
+from incrt.cli.evaluate import Evaluate
+from incrt.cli.phase1 import Phase1
+from incrt.cli.terminal import log
+from incrt.cli.train import Train
+
+_COMMANDS: dict[str, Callable[..., Any]] = {
+    "train": Train,
+    "evaluate": Evaluate,
+    "baselines": Baselines,
+    "phase1": Phase1,
+    "bench": Bench,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; bad input ends with one line that says what is wrong."""
+    command = tyro.extras.subcommand_cli_from_dict(
+        _COMMANDS,
+        prog="incrt",
+        description="Reinforcement-learned control with attention that grows while it learns.",
+        args=arguments,
+    )
+    try:
+        command.run()
+    except ValueError as error:
+        log.print(f"incrt: {error}", markup=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        log.print("incrt: interrupted; what was done so far is kept")
+        sys.exit(130)

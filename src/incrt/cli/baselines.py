@@ -1,0 +1,130 @@
+"""``incrt baselines``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from incrt.cli.conditions import Conditions
+from incrt.cli.terminal import cell, log, prepare_file, print_json
+from incrt.config import BenchConfig, preset
+from incrt.evaluation import Evaluation, Trajectory, delta_pct, evaluate, headroom_closed
+from incrt.jsonable import finite
+from incrt.tuning import CONTROLLERS, reference_controller
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baselines(Conditions):
+    """Evaluate the reference controllers: what constant gains can do, and what a clairvoyant could do.
+
+    The controllers are tuned for the preset. The options from --payloads to --delay change what they are tested on.
+    """
+
+    preset: Literal["memory", "paper"] = "memory"
+    """The bench."""
+    tau_z: tuple[float, ...] = (1.0, 2.0, 5.0)
+    """Memory horizons [s]."""
+    figure: Path | None = None
+    """Also draw one rollout of each controller at the last tau_z into this file."""
+    json: bool = False
+    """Print JSON and nothing else."""
+
+    def run(self) -> None:
+        """Print the table."""
+        changes = self.conditions
+        # All configurations are built before the first is evaluated, so that a bad option costs nothing.
+        tuned_for = [preset(self.preset, tau_z=tau_z) for tau_z in self.tau_z]
+        tested_on = [config.replace(**changes) for config in tuned_for]
+        if not tested_on:
+            raise ValueError("tau_z must name at least one memory horizon")
+        if self.figure is not None:
+            prepare_file(self.figure)
+        rows = []
+        for nominal, config in zip(tuned_for, tested_on, strict=True):
+            found = _evaluate_references(nominal, config)
+            tested = {"preset": self.preset, "tau_z": config.tau_z, **changes}
+            rows += reference_rows(tested, {name: evaluation for name, (evaluation, _) in found.items()})
+        title = ", ".join([f"preset {self.preset}", *(f"{name} {value}" for name, value in changes.items())])
+        if self.figure is not None:
+            _draw(self.figure, title, tested_on[-1], {name: one for name, (_, one) in found.items()})
+        if self.json:
+            print_json(rows)
+        else:
+            Console().print(_table(f"Reference controllers, {title}", rows))
+
+
+def _evaluate_references(nominal: BenchConfig, config: BenchConfig) -> dict[str, tuple[Evaluation, Trajectory]]:
+    found = {}
+    for name in CONTROLLERS:
+        with log.status(f"tau_z = {config.tau_z:g} s: {name}"):
+            found[name] = evaluate(config, reference_controller(name, nominal))
+        if not log.is_terminal:
+            log.print(f"tau_z = {config.tau_z:g} s: {name} done")
+    return found
+
+
+def reference_rows(tested: Mapping[str, Any], found: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
+    """One row a controller, with what it was tested on; baseline, best constant and clairvoyant are among them."""
+
+    def headroom(evaluation: Evaluation) -> float:
+        return headroom_closed(evaluation.rmse, found["best_constant"].rmse, found["clairvoyant"].rmse)
+
+    return [
+        finite(
+            {
+                "controller": name,
+                **tested,
+                "delta_pct": delta_pct(evaluation.rmse, found["baseline"].rmse),
+                "headroom_closed": headroom(evaluation),
+                **evaluation.to_dict(),
+            }
+        )
+        for name, evaluation in found.items()
+    ]
+
+
+_COLUMNS = {
+    "RMSE": ("rmse", "{:.4f}"),
+    "Δ%": ("delta_pct", "{:+.1f}"),
+    "closed": ("headroom_closed", "{:.0%}"),
+    "max e": ("max_error", "{:.3f}"),
+    "τ rms": ("torque_rms", "{:.1f}"),
+    "τ TV": ("torque_tv", "{:.0f}"),
+    "η sat": ("eta_saturation_pct", "{:.1f}"),
+    "shield": ("shield_active_pct", "{:.2f}"),
+}
+_CAPTION = (
+    "RMSE and max e: tracking error (rad); Δ%: against the baseline; closed: of the way from the best constant to the "
+    "clairvoyant; τ: torque (N m), TV its total variation; "
+    "η sat: feed-forward at its bound (%); shield: steps at which it changed the gains (%)"
+)
+
+
+def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table(title=title, caption=_CAPTION, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("τ_z", justify="right", no_wrap=True)
+    table.add_column("controller", no_wrap=True)
+    for heading in _COLUMNS:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row, following in zip(rows, [*rows[1:], None], strict=True):
+        last = following is None or following["tau_z"] != row["tau_z"]
+        cells = [cell(row[key], form) for key, form in _COLUMNS.values()]
+        table.add_row(f"{row['tau_z']:g}", row["controller"].replace("_", " "), *cells, end_section=last)
+    return table
+
+
+def _draw(path: Path, title: str, config: BenchConfig, trajectories: dict[str, Trajectory]) -> None:
+    from incrt.report.figures import tracking_figure
+
+    middle = len(config.eval_payloads) // 2
+    rollouts = {
+        name: jax.tree.map(lambda x: x[middle * config.eval_rollouts], batch) for name, batch in trajectories.items()
+    }
+    title = f"{title}, tau_z = {config.tau_z:g} s, payload {config.eval_payloads[middle]:g} kg"
+    tracking_figure(title, rollouts, path)
+    log.print(f"wrote {path}", markup=False, soft_wrap=True)

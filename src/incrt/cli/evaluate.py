@@ -1,0 +1,128 @@
+"""``incrt evaluate``, and the table that ``incrt train`` ends with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Annotated, Any
+
+import tyro
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from incrt.cli.baselines import reference_rows
+from incrt.cli.conditions import Conditions
+from incrt.cli.terminal import cell, log, print_json
+from incrt.runs import REFERENCES, Trained, evaluate_run, find_runs, reference_evaluation, write_evaluation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(Conditions):
+    """Evaluate trained runs beside the baseline, the best constant gains and the clairvoyant.
+
+    Without options the figures are also written into each run's eval.json. The options change what the policies are
+    tested on; the references stay tuned for what the policies were trained on.
+    """
+
+    runs: Annotated[Path, tyro.conf.Positional]
+    """Folder of one run, or of several."""
+    json: bool = False
+    """Print JSON and nothing else."""
+
+    def run(self) -> None:
+        """Print the table."""
+        rows = evaluated(find_runs(self.runs), self.conditions)
+        if self.json:
+            print_json(rows)
+        else:
+            print_results(str(self.runs), rows)
+
+
+def evaluated(runs: Sequence[Trained], conditions: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row a run, and before them one row a reference and regime."""
+    for run in runs:
+        run.bench.replace(**conditions)  # refuses what is wrong before any work
+    beside: dict[float, list[dict[str, Any]]] = {}
+    learned = []
+    for run in runs:
+        with log.status(f"evaluating {run.folder.name}"):
+            config = run.bench.replace(**conditions)
+            if config.tau_z not in beside:
+                found = {name: reference_evaluation(name, run.bench, config)[0] for name in REFERENCES}
+                beside[config.tau_z] = reference_rows({"tau_z": config.tau_z}, found)
+            figures, _ = evaluate_run(run, **conditions)
+        if not conditions:
+            write_evaluation(run, figures)
+        learned.append({"controller": run.encoder.encoder, **figures})
+    return [row for rows in beside.values() for row in rows] + learned
+
+
+_COLUMNS = {
+    "RMSE": ("rmse", "{:.4f}"),
+    "Δ%": ("delta_pct", "{:+.1f}"),
+    "closed": ("headroom_closed", "{:.0%}"),
+    "max e": ("max_error", "{:.3f}"),
+    "shield": ("shield_active_pct", "{:.2f}"),
+}
+_CAPTION = (
+    "RMSE and max e: tracking error (rad); Δ%: against the baseline; closed: of the way from the best constant to the "
+    "clairvoyant; shield: steps at which it changed the gains (%); K: heads at the end; + and -: heads grown and "
+    "pruned; held: events whose certificate holds"
+)
+
+
+def print_results(title: str, rows: Sequence[dict[str, Any]]) -> None:
+    """The references, then every run, then the mean of the runs."""
+    table = Table(title=title, caption=_CAPTION, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("τ_z", justify="right", no_wrap=True)
+    table.add_column("controller", no_wrap=True)
+    for heading in (*_COLUMNS, "K", "+", "-", "held"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    learned = [row for row in rows if "seed" in row]
+    for row in rows:
+        name = f"{row['controller']}, seed {row['seed']}" if "seed" in row else row["controller"].replace("_", " ")
+        cells = [cell(row[key], form) for key, form in _COLUMNS.values()]
+        last = row is rows[-1] or ("seed" not in row and row["controller"] == REFERENCES[-1])
+        table.add_row(f"{row['tau_z']:g}", name, *cells, *_training(row), end_section=last)
+    for tau_z in dict.fromkeys(row["tau_z"] for row in learned):
+        found = [row for row in learned if row["tau_z"] == tau_z]
+        if len(found) > 1:
+            means = [cell(_mean([row[key] for row in found]), form) for key, form in _COLUMNS.values()]
+            table.add_row(f"{tau_z:g}", f"mean of {len(found)}", *means)
+    console = Console()
+    console.print(table)
+    for tau_z in dict.fromkeys(row["tau_z"] for row in learned):
+        found = [row for row in learned if row["tau_z"] == tau_z]
+        console.print(_sentence(tau_z, found), highlight=False, soft_wrap=True)
+
+
+def _training(row: dict[str, Any]) -> list[str]:
+    """Heads and events of a run."""
+    training = row.get("training")
+    if training is None:
+        return ["", "", "", ""]
+    if training["failure"] is not None:
+        return ["failed", "", "", ""]
+    if training["guarantees"] is None:
+        return [str(training["heads"]), "", "", ""]
+    found = training["guarantees"]
+    return [
+        str(training["heads"]),
+        str(found["grows"]),
+        str(found["prunes"]),
+        f"{found['certificates_held']}/{found['grows'] + found['prunes']}",
+    ]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _sentence(tau_z: float, found: Sequence[dict[str, Any]]) -> str:
+    deltas = [row["delta_pct"] for row in found if row["delta_pct"] is not None]
+    succeeded = sum(row["success"] for row in found)
+    spread = f", std {stdev(deltas):.2f}" if len(deltas) > 1 else ""
+    mean = f"{fmean(deltas):+.2f}{spread}" if deltas else "-"
+    return f"tau_z = {tau_z:g} s: {succeeded} of {len(found)} succeed (RMSE < 0.10 rad), mean Δ% {mean}"

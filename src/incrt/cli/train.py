@@ -1,0 +1,102 @@
+"""``incrt train``."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from incrt.cli.display import Display
+from incrt.cli.evaluate import evaluated, print_results
+from incrt.cli.terminal import log, print_json
+from incrt.compiled import keep_compiled
+from incrt.config import SacConfig, encoder_preset, preset, runtime_preset
+from incrt.runs import find_runs
+from incrt.sac.training import Job, bench_job, train
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train runs on the bench, evaluate them, and print them beside what constant gains and a clairvoyant reach.
+
+    A folder that holds an unfinished run is gone on with. Interrupt at any time: what was done is kept.
+    """
+
+    out: Path
+    """Folder for the runs; each gets a folder seed-N in it."""
+    preset: Literal["memory", "paper"] = "memory"
+    """Bench, encoder and runtime controller that belong together."""
+    tau_z: float = 5.0
+    """Memory horizon of the friction [s]."""
+    seeds: str = "42-51"
+    """Seeds, one run each: numbers and ranges, such as 42-51 or 1,5,7-9."""
+    steps: int = SacConfig.steps
+    """Environment steps of a run."""
+    encoder: Literal["runtime", "static", "deep", "gru", "lstm", "none"] = "runtime"
+    """Heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last observation alone."""
+    window: int | None = None
+    """W: observations in a context; that of the preset if not given."""
+    k_max: int | None = None
+    """K_max: head-count cap; that of the preset if not given."""
+    k_init: int | None = None
+    """K_init: heads at the start; 1 for encoder runtime and all for static if not given."""
+    grace: int | None = None
+    """Fewest steps between two events; that of the preset if not given."""
+    share: Literal["absolute", "relative"] | None = None
+    """Whether a head is weak by its share alone or relative to 1/K; that of the preset if not given."""
+    shield: bool = True
+    """Whether gains are projected onto the admissible set."""
+    penalty: bool = True
+    """Whether the distance to the admissible set joins the actor's loss, where there is a shield."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """Where to train; auto takes a GPU if there is one."""
+    save_every: int = 5000
+    """Steps between two checkpoints."""
+    tensorboard: bool = False
+    """Also write the figures for TensorBoard, into each run's folder."""
+    json: bool = False
+    """Print JSON and nothing else."""
+
+    def run(self) -> None:
+        """Train and evaluate."""
+        jobs = self.jobs()
+        keep_compiled()
+        with Display([job.folder for job in jobs], log, tensorboard=self.tensorboard) as display:
+            progress = train(jobs, self.device, self.save_every, display.update, display.warn)
+        if not all(each.finished for each in progress):
+            done = min(each.step for each in progress)
+            log.print(f"stopped at step {done} of {self.steps}; the same command goes on from here")
+            raise SystemExit(130)
+        rows = evaluated([run for job in jobs for run in find_runs(job.folder)], {})
+        if self.json:
+            print_json(rows)
+        else:
+            print_results(f"preset {self.preset}, {self.encoder}, {self.steps} steps: {self.out}", rows)
+
+    def jobs(self) -> list[Job]:
+        """The runs that the options ask for."""
+
+        def given(**options: object) -> dict[str, object]:
+            return {name: value for name, value in options.items() if value is not None}
+
+        bench = preset(self.preset, tau_z=self.tau_z, shield=self.shield, **given(window=self.window))
+        encoder = encoder_preset(self.preset, encoder=self.encoder, **given(k_max=self.k_max, k_init=self.k_init))
+        runtime = runtime_preset(self.preset, **given(grace=self.grace, share=self.share))
+        sac = SacConfig(steps=self.steps, penalty=self.penalty and self.shield)
+        return [
+            bench_job(self.out / f"seed-{seed}", seed, bench, encoder, runtime, sac) for seed in parse_seeds(self.seeds)
+        ]
+
+
+def parse_seeds(text: str) -> list[int]:
+    """The seeds that numbers and ranges name; each once, in order."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
+        if found is None:
+            raise ValueError(f"seeds must be numbers and ranges such as 42-51 or 1,5,7-9; got {text!r}")
+        first = int(found[1])
+        last = first if found[2] is None else int(found[2])
+        if last < first:
+            raise ValueError(f"seeds must be ranges from the lower to the higher number; got {text!r}")
+        seeds += range(first, last + 1)
+    return list(dict.fromkeys(seeds))

@@ -1,0 +1,99 @@
+"""Trained runs on disk: what they were, how good they are, and what stands beside them."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from incrt.config import BenchConfig, EncoderConfig, RuntimeConfig, SacConfig
+from incrt.evaluation import Evaluation, Trajectory, delta_pct, evaluate, headroom_closed
+from incrt.files import write_whole
+from incrt.jsonable import finite
+from incrt.sac import policy
+from incrt.tuning import reference_controller
+
+REFERENCES = ("baseline", "best_constant", "clairvoyant")
+"""What stands beside every learned result."""
+
+
+class Trained(NamedTuple):
+    """A run of the bench that is over."""
+
+    folder: Path
+    seed: int
+    bench: BenchConfig
+    encoder: EncoderConfig
+    runtime: RuntimeConfig
+    sac: SacConfig
+    conclusion: dict[str, Any]
+    """What training came to: steps, heads, events, certificates, or the cause of a failure."""
+
+
+def find_runs(path: Path) -> list[Trained]:
+    """The run in this folder, or all runs in the folders below it; what is not over yet is refused by name."""
+    folders = [path] if (path / "config.json").exists() else sorted(each.parent for each in path.glob("*/config.json"))
+    if not folders:
+        raise ValueError(f"{path} holds no run: neither it nor a folder in it has a config.json")
+    return [_read(folder) for folder in folders]
+
+
+def _read(folder: Path) -> Trained:
+    about = read_json(folder / "config.json")
+    if not isinstance(about, dict) or "bench" not in about:
+        raise ValueError(f"{folder} holds no run of the bench")
+    if not (folder / "conclusion.json").exists():
+        raise ValueError(f"{folder} is not trained to its end; incrt train with the same options goes on with it")
+    try:
+        return Trained(
+            folder,
+            about["seed"],
+            BenchConfig(**about["bench"]),
+            EncoderConfig(**about["encoder"]),
+            RuntimeConfig(**about["runtime"]),
+            SacConfig(**about["sac"]),
+            read_json(folder / "conclusion.json"),
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{folder / 'config.json'} does not describe a run: {error}") from None
+
+
+def read_json(path: Path) -> Any:
+    """What a file holds; one that cannot be read is refused."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def evaluate_run(run: Trained, **conditions: Any) -> tuple[dict[str, Any], Trajectory]:
+    """The figures of a run beside those of the references, and its rollouts.
+
+    ``conditions`` are fields of the bench that differ from training; the references stay tuned for the training's.
+    """
+    config = run.bench.replace(**conditions)
+    learned = policy.load(run.folder / "policy.safetensors")
+    found, trajectory = evaluate(config, learned)
+    beside = {name: reference_rmse(name, run.bench, config) for name in REFERENCES}
+    figures = {
+        "delta_pct": delta_pct(found.rmse, beside["baseline"]),
+        "headroom_closed": headroom_closed(found.rmse, beside["best_constant"], beside["clairvoyant"]),
+        **{f"{name}_rmse": rmse for name, rmse in beside.items()},
+        **found.to_dict(),
+    }
+    return dict(finite({"seed": run.seed, "tau_z": config.tau_z, **figures, "training": run.conclusion})), trajectory
+
+
+def write_evaluation(run: Trained, figures: dict[str, Any]) -> None:
+    """Keep the figures as the run's eval.json."""
+    write_whole(run.folder / "eval.json", (json.dumps(figures, indent=2, allow_nan=False) + "\n").encode())
+
+
+@cache
+def reference_evaluation(name: str, tuned_for: BenchConfig, config: BenchConfig) -> tuple[Evaluation, Trajectory]:
+    """A reference controller, tuned for one bench and tested on another."""
+    return evaluate(config, reference_controller(name, tuned_for))
+
+
+def reference_rmse(name: str, tuned_for: BenchConfig, config: BenchConfig) -> float:
+    """Its RMSE."""
+    return reference_evaluation(name, tuned_for, config)[0].rmse

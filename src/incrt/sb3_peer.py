@@ -1,0 +1,134 @@
+"""What the engine's speed is held against: stock Stable-Baselines3 SAC with the paper's attention written out.
+
+Eqs. (10) and (11) as they stand on paper: every head has matrices of its own and makes queries, keys and values of all
+time steps, and the last time step of the result becomes the features. All K_max heads are active.
+"""
+
+import os
+from dataclasses import asdict
+from time import perf_counter
+
+import torch
+from gymnasium import spaces
+from stable_baselines3 import SAC
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import Tensor, nn
+
+from incrt.attention import POSITION_STD
+from incrt.config import BenchConfig, EncoderConfig, SacConfig
+from incrt.config.rules import COUNT, check_name, whole
+from incrt.env import StribeckEnv
+from incrt.layers import NORM_EPS
+
+RANDOM_STEPS = 50
+"""Steps before the first update. Batches are drawn with replacement, so an update costs the same from the first on."""
+WARM_UP = 50
+"""Steps with an update each before the clock is read: compilers, caches and threads get ready in them."""
+
+
+class LiteralHead(nn.Module):
+    """head_i, eq. (11)."""
+
+    def __init__(self, d_model: int, d_k: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(d_model, d_k, bias=False)
+        self.key = nn.Linear(d_model, d_k, bias=False)
+        self.value = nn.Linear(d_model, d_k, bias=False)
+        self.out = nn.Linear(d_k, d_model, bias=False)
+        self._scale = d_k**-0.5
+
+    def forward(self, h: Tensor, causal: Tensor) -> Tensor:
+        """From (B, W, d_model) to the same; ``causal`` is the mask M, shape (W, W)."""
+        scores = self.query(h) @ self.key(h).transpose(-2, -1) * self._scale + causal
+        attended: Tensor = self.out(torch.softmax(scores, dim=-1) @ self.value(h))
+        return attended
+
+
+class LiteralAttention(BaseFeaturesExtractor):
+    """VarAttn, eq. (10), with the embedding in front of it and the optional layer normalisation behind it."""
+
+    def __init__(self, observation_space: spaces.Box, encoder: EncoderConfig) -> None:
+        super().__init__(observation_space, encoder.d_model)
+        window, observed = observation_space.shape
+        width = encoder.d_model
+        self.embed = nn.Linear(observed, width, bias=False)
+        self.position = nn.Parameter(POSITION_STD * torch.randn(window, width))
+        self.heads = nn.ModuleList(LiteralHead(width, encoder.d_k) for _ in range(encoder.k_max))
+        self.norm = nn.LayerNorm(width, eps=NORM_EPS) if encoder.layer_norm else nn.Identity()
+        self.causal: Tensor
+        self.register_buffer("causal", torch.full((window, window), -torch.inf).triu(1), persistent=False)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        h = self.embed(observations) + self.position
+        out = h
+        for head in self.heads:
+            out = out + head(h, self.causal)
+        features: Tensor = self.norm(out[:, -1])
+        return features
+
+
+class _Clock(BaseCallback):
+    """Reads the clock after the warm-up and again so many steps later, and then ends the training.
+
+    SB3 calls it between a step of the environment and the update that follows, so each step from one reading to the
+    other is one of both.
+    """
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self._begin = RANDOM_STEPS + WARM_UP
+        self.last = self._begin + steps
+        self.readings: list[float] = []
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps in (self._begin, self.last):
+            self.readings.append(perf_counter())
+        return self.num_timesteps < self.last
+
+
+def make_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, seed: int = 0) -> SAC:
+    """Stock SAC on the Gymnasium environment of this bench, with the engine's settings."""
+    check_name("encoder", encoder.encoder, ("runtime", "static"))
+    model = SAC(
+        "MlpPolicy",
+        StribeckEnv(**asdict(config)),
+        learning_rate=sac.learning_rate,
+        buffer_size=sac.buffer,
+        learning_starts=RANDOM_STEPS,
+        batch_size=sac.batch,
+        tau=sac.tau,
+        gamma=sac.gamma,
+        train_freq=1,
+        gradient_steps=1,
+        ent_coef="auto",
+        target_entropy="auto" if sac.target_entropy is None else sac.target_entropy,
+        policy_kwargs={
+            "net_arch": list(sac.hidden),
+            "features_extractor_class": LiteralAttention,
+            "features_extractor_kwargs": {"encoder": encoder},
+            "share_features_extractor": False,
+        },
+        seed=seed,
+        device="cpu",
+    )
+    model.set_logger(Logger(None, []))  # SB3's own would leave a folder behind
+    return model
+
+
+def time_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, steps: int, seed: int = 0) -> float:
+    """Steps a second, each a step of the environment and an update, over so many steps once learning has started.
+
+    PyTorch gets every core that this process may use.
+    """
+    clock = _Clock(whole("steps", steps, COUNT))
+    model = make_sb3(config, encoder, sac, seed)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    try:
+        model.learn(clock.last, callback=clock)
+    finally:
+        torch.set_num_threads(threads)
+    begin, end = clock.readings
+    return steps / (end - begin)
