@@ -4,7 +4,6 @@ Eqs. (10) and (11) as they stand on paper: every head has matrices of its own an
 time steps, and the last time step of the result becomes the features. All K_max heads are active.
 """
 
-import os
 from dataclasses import asdict
 from time import perf_counter
 
@@ -21,6 +20,7 @@ from incrt.config import BenchConfig, EncoderConfig, SacConfig
 from incrt.config.rules import COUNT, check_name, whole
 from incrt.env import StribeckEnv
 from incrt.layers import NORM_EPS
+from incrt.sac.population import usable_cores
 
 RANDOM_STEPS = 50
 """Steps before the first update. Batches are drawn with replacement, so an update costs the same from the first on."""
@@ -125,7 +125,7 @@ def time_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, steps:
     clock = _Clock(whole("steps", steps, COUNT))
     model = make_sb3(config, encoder, sac, seed)
     threads = torch.get_num_threads()
-    torch.set_num_threads(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    torch.set_num_threads(usable_cores())
     try:
         model.learn(clock.last, callback=clock)
     finally:

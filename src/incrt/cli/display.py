@@ -1,7 +1,8 @@
 """How training shows itself: a live table on a terminal, plain lines elsewhere, TensorBoard on request."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -128,7 +129,7 @@ class _Board:
         except ImportError as error:
             raise ValueError(f'--tensorboard needs TensorBoard: pip install "incrt[tensorboard]" ({error})') from None
         self._event, self._summary = event_pb2, summary_pb2
-        self._open = lambda: EventFileWriter(str(folder / "tensorboard"))
+        self._open: Callable[[], Any] = partial(EventFileWriter, str(folder / "tensorboard"))
         self._writer: Any = None
 
     def start(self, step: int) -> None:

@@ -17,7 +17,7 @@ LOG_STD_RANGE = (-20.0, 2.0)
 """Where the logarithm of the standard deviation is cut off."""
 
 _SQUASH_EPS = 1e-6
-"""Keeps log(1 - action^2) finite where tanh has saturated."""
+"""Keeps log(1 - tanh^2) finite where tanh has saturated; Stable-Baselines3's."""
 
 
 class Actor(NamedTuple):
@@ -71,9 +71,12 @@ def mean_action(actor: Actor, features: Array) -> Array:
 def sample_action(actor: Actor, features: Array, noise: Array) -> tuple[Array, Array]:
     """Actions in [-1, 1] for standard normal ``noise``, and the logarithm of their density."""
     mean, log_std = distribution(actor, features)
-    action = jnp.tanh(mean + jnp.exp(log_std) * noise)
+    unsquashed = mean + jnp.exp(log_std) * noise
     normal = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
-    return action, jnp.sum(normal - jnp.log(1 - action**2 + _SQUASH_EPS), axis=-1)
+    # 1 - tanh^2 from what is squashed: in single precision tanh is exactly 1 from 8 on, and its slope is lost.
+    decay = jnp.exp(-2 * jnp.abs(unsquashed))
+    slope = 4 * decay / (1 + decay) ** 2
+    return jnp.tanh(unsquashed), jnp.sum(normal - jnp.log(slope + _SQUASH_EPS), axis=-1)
 
 
 def q_values(critic: Critic, features: Array, actions: Array) -> Array:
