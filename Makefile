@@ -8,7 +8,7 @@ PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip --disable-p
 .PHONY: demo test lint bench clean
 
 demo: $(VENV)/demo-installed
-	$(BIN)/incrt baselines --figure demo/tracking.png
+	$(BIN)/incrt train --out demo/runs --seeds 42 --steps 20000 --figures demo
 
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import jax
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from incrt.cli.conditions import Conditions
+from incrt.cli.figures import draw_tracking
 from incrt.cli.terminal import cell, log, prepare_file, print_json
 from incrt.config import BenchConfig, preset
 from incrt.evaluation import Evaluation, Trajectory, delta_pct, evaluate, headroom_closed
@@ -51,7 +51,7 @@ class Baselines(Conditions):
             rows += reference_rows(tested, {name: evaluation for name, (evaluation, _) in found.items()})
         title = ", ".join([f"preset {self.preset}", *(f"{name} {value}" for name, value in changes.items())])
         if self.figure is not None:
-            _draw(self.figure, title, tested_on[-1], {name: one for name, (_, one) in found.items()})
+            draw_tracking(self.figure, title, tested_on[-1], {name: one for name, (_, one) in found.items()})
         if self.json:
             print_json(rows)
         else:
@@ -116,15 +116,3 @@ def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
         cells = [cell(row[key], form) for key, form in _COLUMNS.values()]
         table.add_row(f"{row['tau_z']:g}", row["controller"].replace("_", " "), *cells, end_section=last)
     return table
-
-
-def _draw(path: Path, title: str, config: BenchConfig, trajectories: dict[str, Trajectory]) -> None:
-    from incrt.report.figures import tracking_figure
-
-    middle = len(config.eval_payloads) // 2
-    rollouts = {
-        name: jax.tree.map(lambda x: x[middle * config.eval_rollouts], batch) for name, batch in trajectories.items()
-    }
-    title = f"{title}, tau_z = {config.tau_z:g} s, payload {config.eval_payloads[middle]:g} kg"
-    tracking_figure(title, rollouts, path)
-    log.print(f"wrote {path}", markup=False, soft_wrap=True)

@@ -29,7 +29,8 @@ class Display:
         self._live = Live(console=console, refresh_per_second=2, transient=True) if console.is_terminal else None
         self._returns: dict[int, float] = {}
         self._events: dict[int, Check] = {}
-        self._begun, self._steps_before, self._last_line = time.perf_counter(), 0, -_SECONDS_BETWEEN_LINES
+        self._begun: float | None = None
+        self._steps_before, self._last_line = 0, -_SECONDS_BETWEEN_LINES
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -67,6 +68,21 @@ class Display:
             self._last_line = now
             self._console.print(self._line(population.progress), markup=False, soft_wrap=True)
 
+    def _begin(self, runs: Sequence[Progress]) -> None:
+        """Before the first advance: where the runs start from."""
+        self._begun, self._steps_before = time.perf_counter(), sum(each.step for each in runs)
+        if self._boards:
+            for board, progress in zip(self._boards, runs, strict=True):
+                board.start(progress.step)
+        finished, resumed = (
+            sum(each.finished for each in runs),
+            sum(each.step > 0 and not each.finished for each in runs),
+        )
+        if finished:
+            self._console.print(f"{finished} of {len(runs)} runs are trained already")
+        if resumed:
+            self._console.print(f"{resumed} of {len(runs)} runs go on from their checkpoints")
+
     def _note(self, report: Report) -> None:
         if report.metrics.episode_return is not None:
             self._returns[report.run] = report.metrics.episode_return
@@ -89,7 +105,7 @@ class Display:
 
     def _pace(self, runs: Sequence[Progress]) -> str:
         done, wanted = (sum(counts) for counts in zip(*((each.step, each.run.sac.steps) for each in runs), strict=True))
-        rate = (done - self._steps_before) / max(time.perf_counter() - self._begun, 1e-9)
+        rate = (done - self._steps_before) / max(time.perf_counter() - (self._begun or 0), 1e-9)
         left = sum(0 if each.finished else each.run.sac.steps - each.step for each in runs)
         remaining = f"{left / rate / 60:.1f} min left" if rate > 0 else "starting"
         return f"{100 * done / wanted:.0f} % of {len(runs)} runs, {rate:.0f} steps/s, {remaining}"

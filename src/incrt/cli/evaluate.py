@@ -1,6 +1,6 @@
 """``incrt evaluate``, and the table that ``incrt train`` ends with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -13,7 +13,8 @@ from rich.table import Table
 
 from incrt.cli.baselines import reference_rows
 from incrt.cli.conditions import Conditions
-from incrt.cli.terminal import cell, log, print_json
+from incrt.cli.figures import draw_run
+from incrt.cli.terminal import cell, log, prepare_folder, print_json
 from incrt.runs import REFERENCES, Trained, evaluate_run, find_runs, reference_evaluation, write_evaluation
 
 
@@ -27,22 +28,29 @@ class Evaluate(Conditions):
 
     runs: Annotated[Path, tyro.conf.Positional]
     """Folder of one run, or of several."""
+    figures: Path | None = None
+    """Also draw each run into this folder: its tracking beside the references, and its heads over time."""
     json: bool = False
     """Print JSON and nothing else."""
 
     def run(self) -> None:
         """Print the table."""
-        rows = evaluated(find_runs(self.runs), self.conditions)
+        runs = find_runs(self.runs)
+        rows = evaluated(runs, self.conditions, self.figures)
         if self.json:
             print_json(rows)
         else:
             print_results(str(self.runs), rows)
 
 
-def evaluated(runs: Sequence[Trained], conditions: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a run, and before them one row a reference and regime."""
+def evaluated(
+    runs: Sequence[Trained], conditions: Mapping[str, Any], figures_folder: Path | None = None
+) -> list[dict[str, Any]]:
+    """One row a run, and before them one row a reference and regime; eval.json and figures are written on the way."""
     for run in runs:
         run.bench.replace(**conditions)  # refuses what is wrong before any work
+    if figures_folder is not None:
+        prepare_folder(figures_folder)
     beside: dict[float, list[dict[str, Any]]] = {}
     learned = []
     for run in runs:
@@ -51,9 +59,11 @@ def evaluated(runs: Sequence[Trained], conditions: dict[str, Any]) -> list[dict[
             if config.tau_z not in beside:
                 found = {name: reference_evaluation(name, run.bench, config)[0] for name in REFERENCES}
                 beside[config.tau_z] = reference_rows({"tau_z": config.tau_z}, found)
-            figures, _ = evaluate_run(run, **conditions)
-        if not conditions:
-            write_evaluation(run, figures)
+            figures, trajectory = evaluate_run(run, **conditions)
+            if not conditions:
+                write_evaluation(run, figures)
+            if figures_folder is not None:
+                draw_run(run, config, trajectory, figures_folder)
         learned.append({"controller": run.encoder.encoder, **figures})
     return [row for rows in beside.values() for row in rows] + learned
 

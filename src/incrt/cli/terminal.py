@@ -31,3 +31,11 @@ def prepare_file(path: Path) -> None:
         path.touch()
     except OSError as error:
         raise ValueError(f"figure cannot be written: {error}") from error
+
+
+def prepare_folder(path: Path) -> None:
+    """Make a folder for figures, or refuse it before the work and not after it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"figures cannot be written: {error}") from error

@@ -7,7 +7,7 @@ from typing import Literal
 
 from incrt.cli.display import Display
 from incrt.cli.evaluate import evaluated, print_results
-from incrt.cli.terminal import log, print_json
+from incrt.cli.terminal import log, prepare_folder, print_json
 from incrt.compiled import keep_compiled
 from incrt.config import SacConfig, encoder_preset, preset, runtime_preset
 from incrt.runs import find_runs
@@ -51,6 +51,8 @@ class Train:
     """Where to train; auto takes a GPU if there is one."""
     save_every: int = 5000
     """Steps between two checkpoints."""
+    figures: Path | None = None
+    """Also draw each run into this folder: its tracking beside the references, and its heads over time."""
     tensorboard: bool = False
     """Also write the figures for TensorBoard, into each run's folder."""
     json: bool = False
@@ -59,6 +61,8 @@ class Train:
     def run(self) -> None:
         """Train and evaluate."""
         jobs = self.jobs()
+        if self.figures is not None:
+            prepare_folder(self.figures)
         keep_compiled()
         with Display([job.folder for job in jobs], log, tensorboard=self.tensorboard) as display:
             progress = train(jobs, self.device, self.save_every, display.update, display.warn)
@@ -66,7 +70,7 @@ class Train:
             done = min(each.step for each in progress)
             log.print(f"stopped at step {done} of {self.steps}; the same command goes on from here")
             raise SystemExit(130)
-        rows = evaluated([run for job in jobs for run in find_runs(job.folder)], {})
+        rows = evaluated([run for job in jobs for run in find_runs(job.folder)], {}, self.figures)
         if self.json:
             print_json(rows)
         else:

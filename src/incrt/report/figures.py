@@ -1,7 +1,8 @@
 """Figures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -15,6 +16,7 @@ _COLOURS = {
     "adaptive": "tab:olive",
     "observer": "tab:cyan",
     "clairvoyant": "tab:green",
+    "policy": "tab:blue",
 }
 
 
@@ -42,3 +44,39 @@ def tracking_figure(title: str, trajectories: Mapping[str, Trajectory], path: Pa
     figure.suptitle(title)
     axes[0, 0].legend(fontsize="small")
     figure.savefig(path, dpi=120)
+
+
+def heads_figure(
+    title: str, checks: Sequence[Mapping[str, Any]], stretches: Sequence[Mapping[str, Any]], path: Path
+) -> None:
+    """K(t) with its events and the rank that asks for growth, and the return; from a run's events and metrics."""
+    figure = Figure(figsize=(9, 6), layout="constrained")
+    FigureCanvasAgg(figure)
+    heads, returns = figure.subplots(2, 1, sharex=True)
+    steps = [0, *(check["step"] for check in checks)]
+    heads.step(steps, [_heads_before(checks), *(check["k"] for check in checks)], where="post", label="K(t)")
+    for action, marker in (("grow", "^"), ("prune", "v")):
+        found = [check for check in checks if check["action"] == action]
+        if found:
+            heads.plot([check["step"] for check in found], [check["k"] for check in found], marker, label=action)
+    heads.set_ylabel("heads K")
+    heads.set_ylim(bottom=0)
+    ranks = heads.twinx()
+    measured = [check for check in checks if check["rank"] is not None]
+    ranks.plot([check["step"] for check in measured], [check["rank"] for check in measured], ".", color="tab:gray")
+    ranks.set_ylabel("effective rank (dots)", color="tab:gray")
+    ranks.set_ylim(bottom=0)
+    heads.legend(loc="lower right", fontsize="small")
+    ended = [stretch for stretch in stretches if stretch["return"] is not None]
+    returns.plot([stretch["step"] for stretch in ended], [stretch["return"] for stretch in ended])
+    returns.set(xlabel="environment steps", ylabel="return of an episode")
+    for axis in (heads, returns):
+        axis.grid(visible=True, alpha=0.3)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
+
+
+def _heads_before(checks: Sequence[Mapping[str, Any]]) -> int:
+    """K before the first check."""
+    change = {"noop": 0, "grow": 1, "prune": -1}
+    return int(checks[0]["k"] - change[checks[0]["action"]]) if checks else 0

@@ -48,7 +48,7 @@ def save(folder: Path, progress: Progress, state: RunState, logs: Mapping[str, i
         "certificates": [certificates.to_json(each) for each in progress.certificates],
         "failure": None if progress.failure is None else progress.failure._asdict(),
     }
-    write_whole(path.with_suffix(".json"), json.dumps({"content": content, "checksum": _checksum(content)}).encode())
+    write_whole(path.with_suffix(".json"), json.dumps({"content": content, "checksum": checksum(content)}).encode())
     for old in steps_saved(folder)[:-_KEPT]:
         for suffix in (".json", ".safetensors"):
             (folder / f"{old:09d}{suffix}").unlink(missing_ok=True)
@@ -104,15 +104,16 @@ def _load(path: Path, run: Run, logs: Mapping[str, int]) -> tuple[Progress, RunS
 def _read_content(path: Path) -> Any:
     try:
         written = json.loads(path.read_bytes())
-        content, checksum = written["content"], written["checksum"]
+        content, expected = written["content"], written["checksum"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"{path.name} cannot be read: {error}") from None
-    if _checksum(content) != checksum:
+    if checksum(content) != expected:
         raise DamagedError(f"{path.name} has another checksum than when it was written")
     return content
 
 
-def _checksum(content: Any) -> str:
+def checksum(content: Any) -> str:
+    """Of what JSON can hold."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -27,6 +27,7 @@ from incrt.sac.progress import Check, Report, Run
 from incrt.steady_state import conclude
 
 _LOGS = ("events.jsonl", "metrics.jsonl")
+_RESULTS = ("policy.safetensors", "conclusion.json", "eval.json")
 _LENGTH = "sac.steps"
 """The one thing that may differ: a run that is over can be made longer."""
 
@@ -48,6 +49,9 @@ class RunFolder:
             for name in _LOGS:
                 (self.path / name).touch()
                 os.truncate(self.path / name, 0 if found is None else found[2].get(name, 0))
+            if found is None or not found[0].finished:
+                for name in _RESULTS:  # of a run that was shorter
+                    (self.path / name).unlink(missing_ok=True)
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from error
         return None if found is None else Saved(*found[:2])

@@ -47,7 +47,7 @@ class Population:
         self.device = find_device(device)
         saved = saved or {}
         self.progress = [saved[i].progress if i in saved else first_progress(run) for i, run in enumerate(runs)]
-        self._groups = [] if all(each.finished for each in self.progress) else self._grouped(saved)
+        self.groups = [] if all(each.finished for each in self.progress) else self._grouped(saved)
 
     def _grouped(self, saved: Mapping[int, Saved]) -> list[Group]:
         """The runs that have something left to do, those that can advance together in one group."""
@@ -77,7 +77,7 @@ class Population:
     def _advances(self, stop: Callable[[], bool]) -> Iterator[tuple[Group, list[Report]]]:
         """Each group as it has advanced, idle until the next one is asked for; at the end those that were stopped."""
         workers = usable_cores() if self.device.platform == "cpu" else 1
-        waiting = deque(self._groups)
+        waiting = deque(self.groups)
         busy: dict[Future[list[Report]], Group] = {}
         with ThreadPoolExecutor(workers) as pool:
             while busy or (waiting and not stop()):

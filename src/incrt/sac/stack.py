@@ -128,7 +128,8 @@ def _decide(progress: Progress, step: int, seen: Look) -> _Signals | None:
 
 def stacked(trees: Sequence[Any]) -> Any:
     """Trees of one structure as one tree with one more axis in front."""
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
+    # Through NumPy, which knows no weak types: numbers and arrays then need the same program.
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves])), *trees)
 
 
 def one(tree: Any, i: int) -> Any:

@@ -1,0 +1,102 @@
+"""Kill training with SIGKILL at random moments, resume it each time, and compare with training that was never killed.
+
+Run with ``python benchmarks/kill_resume.py``. Two short runs are trained twice, once in peace and once killed so many
+times; parameters, optimisers, replay, random streams, events and metrics must be the same to the bit. Only the
+speed in the metrics, which the clock decides, is left out of the comparison.
+"""
+
+import argparse
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+STEPS = 5000
+SEEDS = (42, 43)
+
+
+def train(folder: Path) -> None:
+    """The runs, small enough for some hundred steps a second; every check is followed by a checkpoint."""
+    import incrt
+    from incrt.compiled import keep_compiled
+    from incrt.config import SacConfig
+    from incrt.sac.population import News, Population
+    from incrt.sac.training import bench_job, train
+
+    keep_compiled()
+    bench = incrt.preset("memory", window=8, horizon=200)
+    encoder = incrt.EncoderConfig(k_max=4, d_k=4)
+    runtime = incrt.RuntimeConfig(check_every=50, grace=100, tokens=100, share_batch=32)
+    sac = SacConfig(steps=STEPS, buffer=1000, batch=32, hidden=(16, 16))
+    jobs = [bench_job(folder / f"seed-{seed}", seed, bench, encoder, runtime, sac) for seed in SEEDS]
+
+    def say(population: Population, news: News) -> None:
+        if news.reports:
+            print(min(each.step for each in population.progress), flush=True)
+
+    train(jobs, "cpu", save_every=50, on_news=say, warn=lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def run_child(folder: Path, kill_after: float | None) -> int:
+    """Train in a process of its own; kill it so many seconds after its first check. Gives the step it reached."""
+    child = subprocess.Popen([sys.executable, __file__, "--child", str(folder)], stdout=subprocess.PIPE, text=True)
+    if child.stdout is None:
+        raise RuntimeError("the child has no output")
+    first = child.stdout.readline()
+    if kill_after is not None:
+        time.sleep(kill_after)
+        child.send_signal(signal.SIGKILL)
+    lines = [first, *child.stdout]
+    if child.wait() != (0 if kill_after is None else -signal.SIGKILL):
+        raise SystemExit(f"the child ended with status {child.returncode}")
+    return int(lines[-1] or 0)
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """All that must not depend on kills."""
+    found: dict[str, Any] = {}
+    for path in sorted(folder.glob("seed-*/**/*")):
+        name = str(path.relative_to(folder))
+        if path.name == "metrics.jsonl":
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            found[name] = [{key: value for key, value in line.items() if key != "steps_per_s"} for line in lines]
+        elif (path.is_file() and "checkpoint" not in name) or path.name == f"{STEPS:09d}.safetensors":
+            found[name] = path.read_bytes()
+    return found
+
+
+def main() -> None:
+    """Print the verdict."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child is not None:
+        train(options.child)
+        return
+    moments = random.Random(options.seed)  # noqa: S311
+    with tempfile.TemporaryDirectory() as temporary:
+        peaceful, killed = Path(temporary) / "peaceful", Path(temporary) / "killed"
+        run_child(peaceful, None)
+        for _ in range(options.kills):
+            step = run_child(killed, moments.uniform(0.0, 0.6))
+            print(f"killed after step {step} of {STEPS}", flush=True)
+            if step >= STEPS:
+                raise SystemExit("a run was over before its kills; make it longer")
+        run_child(killed, None)
+        expected, found = contents(peaceful), contents(killed)
+    unlike = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+    events = sum(len(lines.splitlines()) for name, lines in found.items() if name.endswith("events.jsonl"))
+    print(f"{len(found)} files compared, {events} checks: {'all the same to the bit' if not unlike else unlike}")
+    if unlike:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Figures that commands draw; matplotlib is loaded when the first is asked for."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from incrt.cli.terminal import log
+from incrt.config import BenchConfig
+from incrt.evaluation import Trajectory
+from incrt.runs import REFERENCES, Trained, reference_evaluation
+
+
+def draw_tracking(path: Path, title: str, config: BenchConfig, trajectories: Mapping[str, Trajectory]) -> None:
+    """One rollout of each controller, with the middle one of the payloads."""
+    from incrt.report.figures import tracking_figure
+
+    middle = len(config.eval_payloads) // 2
+    rollouts = {
+        name: jax.tree.map(lambda x: x[middle * config.eval_rollouts], batch) for name, batch in trajectories.items()
+    }
+    title = f"{title}, tau_z = {config.tau_z:g} s, payload {config.eval_payloads[middle]:g} kg"
+    tracking_figure(title, rollouts, path)
+    _say(path)
+
+
+def draw_run(run: Trained, config: BenchConfig, trajectory: Trajectory, folder: Path) -> None:
+    """A run's tracking beside the references, and its heads over time."""
+    from incrt.report.figures import heads_figure
+
+    beside = {name: reference_evaluation(name, run.bench, config)[1] for name in REFERENCES}
+    name = run.folder.resolve().name
+    draw_tracking(folder / f"{name}-tracking.png", name, config, {**beside, "policy": trajectory})
+    checks, stretches = (_lines(run.folder / log_name) for log_name in ("events.jsonl", "metrics.jsonl"))
+    path = folder / f"{name}-heads.png"
+    heads_figure(f"{name}, tau_z = {config.tau_z:g} s", checks, stretches, path)
+    _say(path)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _say(path: Path) -> None:
+    log.print(f"wrote {path}", markup=False, soft_wrap=True)

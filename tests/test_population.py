@@ -1,0 +1,232 @@
+"""Many runs together: company makes no difference, a failure stays alone, events are certified."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from small_runs import ENCODER, RUNTIME, SAC, small_run
+
+from incrt.certificates import GrowCertificate, PruneCertificate
+from incrt.runtime import first_state
+from incrt.sac.group import Group
+from incrt.sac.population import News, Population, Saved, find_device
+from incrt.sac.progress import Run, first_progress
+from incrt.sac.run import RunState
+from incrt.sac.stack import Stack
+
+
+def trained(runs: Sequence[Run]) -> tuple[Population, dict[int, Saved], list[News]]:
+    """The runs at their end."""
+    population = Population(runs, "cpu")
+    news = list(population.train(save_every=1000))
+    return population, {i: saved for each in news for i, saved in each.saved}, news
+
+
+@cache
+def alone(seed: int) -> RunState:
+    return trained([small_run(seed)])[1][0].state
+
+
+def batch_states(last: Callable[[Run], Run]) -> dict[int, RunState]:
+    """Four runs at their end, trained as on a GPU: stacked by window, both stacks in one program."""
+    runs = [small_run(seed, window=window) for seed, window in enumerate((5, 5, 9, 9))]
+    progress = [first_progress(run) for run in (*runs[:3], last(runs[3]))]
+    group = Group([Stack(pair, [progress[i] for i in pair], None) for pair in ((0, 1), (2, 3))], find_device("cpu"))
+    while not group.finished:
+        group.advance()
+    return group.states()
+
+
+@cache
+def in_one_batch() -> dict[int, RunState]:
+    return batch_states(lambda run: run)
+
+
+def assert_same(a: Any, b: Any) -> None:
+    for (path, x), (_, y) in zip(*map(jax.tree.leaves_with_path, (a, b)), strict=True):
+        np.testing.assert_array_equal(x, y, err_msg=jax.tree_util.keystr(path))
+
+
+def test_a_run_is_the_same_to_the_bit_alone_and_in_company() -> None:
+    _, saved, _ = trained([small_run(seed) for seed in (7, 42, 8)])
+    assert_same(saved[1].state, alone(42))
+    assert_same(saved[2].state, alone(8))
+
+
+def test_runs_of_one_batch_draw_as_each_alone() -> None:
+    for i in (0, 1):
+        together, single = in_one_batch()[i], alone(i)
+        random_steps = slice(0, SAC.learning_starts)
+        assert_same(together.key, single.key)
+        np.testing.assert_array_equal(together.replay.actions[random_steps], single.replay.actions[random_steps])
+        np.testing.assert_array_equal(together.replay.ages, single.replay.ages)
+        for x, y in zip(*(jax.tree.leaves(state.learner.learned.actor) for state in (together, single)), strict=True):
+            np.testing.assert_allclose(x, y, atol=2e-3)
+        np.testing.assert_array_equal(together.learner.learned.mask, single.learner.learned.mask)
+
+
+def test_stacks_of_different_windows_advance_in_one_program() -> None:
+    states = in_one_batch()
+    assert [states[i].context.shape[0] for i in range(4)] == [5, 5, 9, 9]
+    assert [int(states[i].step) for i in range(4)] == [SAC.steps] * 4
+    assert [int(states[i].learner.learned.mask.sum()) for i in range(4)] == [3] * 4
+
+
+def test_seeds_and_regimes_make_different_runs() -> None:
+    run = small_run(42)
+    other = small_run(42, params=run.params._replace(payload_std=jnp.asarray(0.2)))
+    _, saved, _ = trained([other])
+    assert not np.array_equal(saved[0].state.replay.frames, alone(42).replay.frames)
+    assert not np.array_equal(alone(43).replay.frames, alone(42).replay.frames)
+
+
+# --- faults ----------------------------------------------------------------------------------------------------
+
+
+def poisoned(run: Run) -> Run:
+    """The same run with a plant whose friction is not a number."""
+    plant = run.params.plant
+    return small_run(
+        run.seed, window=run.window, params=run.params._replace(plant=plant._replace(dt=plant.dt * jnp.nan))
+    )
+
+
+def test_a_poisoned_run_fails_alone() -> None:
+    healthy = [small_run(seed) for seed in range(8)]
+    found = trained([*healthy[:7], poisoned(healthy[7])])
+    for i in range(7):
+        assert_same(found[1][i].state, alone(i))
+    failure = found[0].progress[7].failure
+    assert failure is not None
+    assert (failure.step, failure.cause) == (0, "the environment's observation or reward")
+    assert [each.failure for each in found[0].progress[:7]] == [None] * 7
+
+
+def test_a_poisoned_run_fails_alone_in_one_batch() -> None:
+    found = batch_states(poisoned)
+    for i in range(3):
+        assert_same(found[i], in_one_batch()[i])
+    assert found[3].step == 0
+    assert found[3].cause == 1
+
+
+def test_a_run_that_fails_late_keeps_its_last_finite_parameters() -> None:
+    """NaN in the critic at step 60: the run stops there and the actor stays as it was."""
+    population = Population([small_run(42)], "cpu")
+    group = population.groups[0]
+    stack = group.stacks[0]
+    for _ in range(3):
+        group.advance()
+    learned = stack.states.learner.learned
+    values = tuple(layer._replace(b=layer.b * jnp.nan) for layer in learned.critic.values)
+    critic = learned.critic._replace(values=values)
+    broken = stack.states.learner._replace(learned=learned._replace(critic=critic))
+    stack.states = stack.states._replace(learner=broken)
+    actor = jax.device_get(learned.actor)
+    reports = group.advance()
+    failure = population.progress[0].failure
+    assert failure is not None
+    assert (failure.step, failure.cause) == (60, "the critic's loss")
+    assert group.finished
+    assert_same(group.states()[0].learner.learned.actor, jax.tree.map(lambda x: x[0], actor))
+    assert reports[0].metrics.step == 60
+    assert reports[0].check is None
+
+
+def test_heads_that_are_not_finite_fail_at_the_check() -> None:
+    group = Population([small_run(42)], "cpu").groups[0]
+    group.advance()
+    stack = group.stacks[0]
+    seen = stack.look()
+    checks = stack.check(40, seen._replace(shares=seen.shares * jnp.nan))
+    assert checks == {}
+    failure = stack.members[0].failure
+    assert failure is not None
+    assert (failure.step, failure.cause) == (40, "the heads' output")
+    assert int(stack.states.cause[0]) == 4
+
+
+# --- checks ----------------------------------------------------------------------------------------------------
+
+
+def test_heads_grow_on_schedule_and_every_growth_is_continuous() -> None:
+    population, saved, news = trained([small_run(42)])
+    checks = [report.check for each in news for report in each.reports]
+    events = [check for check in checks if check is not None and check.certificate is not None]
+    assert [check.step for check in checks if check is not None] == list(range(20, 141, 20))
+    assert [(check.step, check.k) for check in events] == [(60, 2), (140, 3)]
+    for check in events:
+        assert isinstance(check.certificate, GrowCertificate)
+        assert set(check.certificate.jumps) == {"encoder", "policy", "critic", "target"}
+        assert check.certificate.holds
+        assert check.certificate.energy_after > check.certificate.energy_before
+    assert population.progress[0].certificates == [check.certificate for check in events]
+    assert list(saved[0].state.learner.learned.mask) == [True, True, True]
+    assert [report.metrics.step for each in news for report in each.reports] == [*range(20, 141, 20)]
+    cooling = [check for check in checks if check is not None and check.rank is None]
+    assert [check.step for check in cooling] == [80]
+
+
+def test_a_weak_head_is_pruned_and_certified() -> None:
+    """All heads active, one of them silenced by hand."""
+    run = small_run(
+        42,
+        encoder=ENCODER.replace(k_init=3),
+        runtime=RUNTIME.replace(share="relative", eps_prune=0.5, eps_grow=100.0, delta_prune=1),
+    )
+    group = Population([run], "cpu").groups[0]
+    stack = group.stacks[0]
+    learned = stack.states.learner.learned
+    body = learned.actor.encoder.body
+    quiet = body._replace(heads=body.heads._replace(w_o=body.heads.w_o.at[:, 1].multiply(1e-3)))
+    actor = learned.actor._replace(encoder=learned.actor.encoder._replace(body=quiet))
+    stack.states = stack.states._replace(learner=stack.states.learner._replace(learned=learned._replace(actor=actor)))
+    check = stack.check(20, stack.look())[0]
+    assert (check.decision.action, check.decision.head, check.k) == ("prune", 1, 2)
+    assert isinstance(check.certificate, PruneCertificate)
+    assert check.certificate.holds
+    assert 0 < check.certificate.jump < 0.1
+    assert list(stack.states.learner.learned.mask[0]) == [True, False, True]
+
+
+def test_an_encoder_without_heads_has_no_checks() -> None:
+    run = small_run(42, encoder=ENCODER.replace(encoder="none"), sac=SAC.replace(steps=40))
+    population, _, news = trained([run])
+    assert [report.check for each in news for report in each.reports] == [None, None]
+    assert population.progress[0].controller is None
+    assert population.progress[0].heads == 0
+    assert first_progress(small_run(42, encoder=ENCODER.replace(encoder="static"))).heads == 3
+
+
+def test_stop_ends_the_training_and_gives_every_run_to_be_saved() -> None:
+    population = Population([small_run(seed) for seed in range(3)], "cpu")
+    asked: list[bool] = []
+    saved: dict[int, Saved] = {}
+    for news in population.train(save_every=1000, stop=lambda: bool(asked)):
+        asked.append(True)
+        saved.update(news.saved)
+    assert sorted(saved) == [0, 1, 2]
+    assert all(each.step < SAC.steps for each in population.progress)
+    for i, each in saved.items():
+        assert each.state.step == each.progress.step == population.progress[i].step
+
+
+def test_bad_populations_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one run"):
+        Population([], "cpu")
+    with pytest.raises(ValueError, match="device must be one of auto, cpu, gpu"):
+        Population([small_run(42)], "tpu")
+    with pytest.raises(ValueError, match="there is no gpu here"):
+        Population([small_run(42)], "gpu")
+    with pytest.raises(ValueError, match="k_min"):
+        Population([small_run(42, runtime=RUNTIME.replace(k_min=2))], "cpu")
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        small_run(-1)
+
+
+def test_a_run_begins_with_the_controller_of_its_encoder() -> None:
+    assert first_progress(small_run(42)).controller == first_state(RUNTIME, [True, False, False])

@@ -1,0 +1,130 @@
+"""What an environment must be to be trained on, and actions in its own bounds."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import gymnax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments.spaces import Box, Discrete
+from jax import Array
+
+from incrt.bench import make_bench
+from incrt.config import BenchConfig
+from incrt.gymnax_env import StribeckGymnax
+from incrt.sac.environment import dimensions, distance_function, from_unit
+
+METHODS = ("reset_env", "step_env", "is_truncated", "action_space", "observation_space")
+
+
+def make(space: Any = None, observation: Any = None, without: str = "") -> Any:
+    """An environment of three observations and two actions, but for what is changed or missing."""
+    space = SimpleNamespace(low=-1.0, high=1.0, shape=(2,)) if space is None else space
+    observation = jnp.zeros(3) if observation is None else observation
+    methods: dict[str, Any] = dict.fromkeys(METHODS, lambda *_: None)
+    methods |= {"reset_env": lambda *_: (observation, ()), "action_space": lambda _: space}
+    return SimpleNamespace(**{name: method for name, method in methods.items() if name != without})
+
+
+def box(low: Any, high: Any, shape: tuple[int, ...] = (2,)) -> Any:
+    return Box(jnp.asarray(low), jnp.asarray(high), shape)
+
+
+def test_dimensions_of_the_bench_and_of_gymnaxs_own_environments() -> None:
+    bench, params = make_bench(BenchConfig())
+    assert dimensions(bench, params) == (11, 6)
+    wrapped: Any = StribeckGymnax(BenchConfig())
+    assert dimensions(wrapped, wrapped.default_params) == (11, 6)
+    pendulum, params = gymnax.make("Pendulum-v1")
+    assert dimensions(pendulum, params) == (3, 1)
+    assert dimensions(make(), None) == (3, 2)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_environment_without_a_method_is_refused_by_its_name(name: str) -> None:
+    with pytest.raises(ValueError, match=f"an environment must have {name}, as gymnax has it"):
+        dimensions(make(without=name), None)
+    lacking = make()
+    setattr(lacking, name, 3)
+    with pytest.raises(ValueError, match=f"must have {name},"):
+        dimensions(lacking, None)
+
+
+@pytest.mark.parametrize(
+    "observation", [jnp.zeros((4, 3)), jnp.zeros(()), {"q": jnp.zeros(3)}, (jnp.zeros(3), jnp.zeros(1))], ids=str
+)
+def test_observations_that_are_no_vectors_are_refused(observation: Any) -> None:
+    with pytest.raises(ValueError, match=r"observations must be vectors, got .*; flatten them first"):
+        dimensions(make(observation=observation), None)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (Discrete(3), "the action space must be a box of vectors"),
+        (box(-1.0, 1.0, ()), "the action space must be a box of vectors"),
+        (box(-1.0, 1.0, (2, 2)), "the action space must be a box of vectors"),
+        (box(-np.inf, 1.0), "the action space must have finite bounds, got -inf to 1.0"),
+        (box([0.0, 0.0], [1.0, np.inf]), "the action space must have finite bounds"),
+        (box([0.0, np.nan], [1.0, 1.0]), "the action space must have finite bounds"),
+        (box([0.0, 1.0], [1.0, 1.0]), "the action space must have finite bounds"),
+        (box(1.0, -1.0), "the action space must have finite bounds"),
+    ],
+    ids=str,
+)
+def test_action_spaces_that_are_no_boxes_with_bounds_are_refused(space: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dimensions(make(space), None)
+
+
+def test_discrete_actions_of_gymnaxs_own_are_refused() -> None:
+    cart_pole, params = gymnax.make("CartPole-v1")
+    with pytest.raises(ValueError, match="the action space must be a box of vectors"):
+        dimensions(cart_pole, params)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-2.0, 6.0), (np.array([-3.0, 0.5]), np.array([1.0, 2.5])), (np.float64(0), np.float64(1))]
+)
+def test_the_ends_and_the_centre_of_the_unit_box_are_those_of_the_environments(low: Any, high: Any) -> None:
+    environment = make(SimpleNamespace(low=low, high=high, shape=(2,)))
+    for unit, expected in ((-1, low), (0, (low + high) / 2), (1, high), (0.5, low + 0.75 * (high - low))):
+        found = from_unit(environment, None, jnp.full(2, unit, jnp.float32))
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, np.broadcast_to(expected, 2))
+
+
+def test_bounds_of_one_leave_actions_as_they_are() -> None:
+    actions = np.random.default_rng(0).uniform(-1, 1, (1000, 2)).astype(np.float32)
+    found = jax.jit(jax.vmap(lambda one: from_unit(make(), None, one)))(actions)
+    np.testing.assert_array_equal(found, actions)
+
+
+def test_distances_are_the_shields_of_each_action_of_a_batch() -> None:
+    assert distance_function(make(), None) is None
+    environment = make()
+    environment.shield_distance = lambda observation, action, params: params * observation[0] + action[1]
+    distance = distance_function(environment, 10.0)
+    assert distance is not None
+    np.testing.assert_array_equal(
+        distance(jnp.array([[1.0, 9, 9], [2.0, 9, 9]]), jnp.array([[9, 0.5], [9, 0.25]])), [10.5, 20.25]
+    )
+
+
+def test_the_distance_of_the_bench_is_what_its_shield_reports() -> None:
+    bench, params = make_bench(BenchConfig())
+    distance = distance_function(bench, params)
+    assert distance is not None
+
+    @jax.jit
+    @jax.vmap
+    def reported(key: Array) -> tuple[Array, Array, Array]:
+        observation, state = bench.reset_env(key, params)
+        action = jax.random.uniform(key, (6,), minval=-1, maxval=1)
+        return observation, action, bench.step_env(key, state, action, params)[-1]["shield_distance"]
+
+    observation, action, expected = reported(jax.random.split(jax.random.key(0), 512))
+    assert 5 < np.count_nonzero(expected) < 500
+    np.testing.assert_allclose(jax.jit(distance)(observation, action), expected, atol=1e-5)

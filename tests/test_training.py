@@ -1,0 +1,161 @@
+"""Training into folders: the contract of the files, resume, interrupts, folders that are refused."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import BENCH, ENCODER, RUNTIME, SAC
+
+from incrt.sac.policy import load
+from incrt.sac.population import News, Population
+from incrt.sac.training import Job, bench_job, train, until_signalled
+
+
+def small_job(folder: Path, seed: int = 42, **sac: Any) -> Job:
+    return bench_job(folder, seed, BENCH, ENCODER, RUNTIME, SAC.replace(**sac))
+
+
+@pytest.fixture(scope="module")
+def peaceful(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that was trained without interruption."""
+    folder = tmp_path_factory.mktemp("peaceful") / "seed-42"
+    train([small_job(folder)], "cpu", save_every=40)
+    return folder
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def assert_same_run(a: Path, b: Path) -> None:
+    """Everything but the speed, which the clock decides."""
+    names = ["events.jsonl", "policy.safetensors", "conclusion.json", f"checkpoint/{SAC.steps:09d}.safetensors"]
+    for name in names:
+        assert (a / name).read_bytes() == (b / name).read_bytes(), name
+    first, second = (
+        [{key: value for key, value in line.items() if key != "steps_per_s"} for line in lines(each / "metrics.jsonl")]
+        for each in (a, b)
+    )
+    assert first == second
+
+
+def test_the_folder_holds_what_other_programs_rely_on(peaceful: Path) -> None:
+    config = json.loads((peaceful / "config.json").read_text())
+    assert config["seed"] == 42
+    assert config["sac"]["steps"] == SAC.steps
+    assert config["bench"]["window"] == BENCH.window
+    assert {"incrt", "jax", "commit", "python"} <= set(config["made_by"])
+    events = lines(peaceful / "events.jsonl")
+    assert [event["step"] for event in events] == list(range(20, 141, 20))
+    for event in events:
+        assert {"step", "action", "reason", "k", "rank", "shares"} <= set(event)
+        assert ({"head", "jump", "bound", "holds"} <= set(event)) == (event["action"] != "noop")
+    assert [event["step"] for event in events if event["action"] == "grow"] == [60, 140]
+    metrics = lines(peaceful / "metrics.jsonl")
+    assert [line["step"] for line in metrics] == [event["step"] for event in events]
+    for line in metrics:
+        assert {"critic_loss", "actor_loss", "alpha", "return", "steps_per_s"} <= set(line)
+    conclusion = json.loads((peaceful / "conclusion.json").read_text())
+    assert (conclusion["steps"], conclusion["heads"], conclusion["failure"]) == (140, 3, None)
+    assert conclusion["guarantees"]["grows"] == conclusion["guarantees"]["certificates_held"] == 2
+    assert load(peaceful / "policy.safetensors").mask.tolist() == [True, True, True]
+
+
+def test_a_signal_stops_the_training_and_the_next_call_goes_on(peaceful: Path, tmp_path: Path) -> None:
+    def interrupt(number: int, _: Population, news: News) -> None:
+        if any(report.metrics.step == 60 for report in news.reports):
+            os.kill(os.getpid(), number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        folder = tmp_path / str(number) / "seed-42"
+        before = signal.getsignal(number)
+        progress = train([small_job(folder)], "cpu", save_every=1000, on_news=partial(interrupt, number))
+        assert progress[0].step == 60
+        assert not progress[0].finished
+        assert not (folder / "policy.safetensors").exists()
+        assert signal.getsignal(number) is before
+        progress = train([small_job(folder)], "cpu")
+        assert progress[0].finished
+        assert_same_run(folder, peaceful)
+
+
+def test_a_second_signal_acts_as_it_always_does() -> None:
+    with until_signalled() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_training_that_was_killed_goes_on_as_if_it_was_not() -> None:
+    """Three kills here; ``python benchmarks/kill_resume.py`` has twenty."""
+    script = Path(__file__).parent.parent / "benchmarks" / "kill_resume.py"
+    done = subprocess.run([sys.executable, script, "--kills", "3"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("killed after step") == 3
+    assert "all the same to the bit" in done.stdout
+
+
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_serves(peaceful: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "seed-42"
+    shutil.copytree(peaceful, folder)
+    newest = folder / "checkpoint" / f"{SAC.steps:09d}.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    warnings: list[str] = []
+    progress = train([small_job(folder)], "cpu", warn=warnings.append)
+    assert progress[0].finished
+    assert len(warnings) == 1
+    assert "checkpoint at step 140" in warnings[0]
+    assert_same_run(folder, peaceful)
+
+
+def test_a_finished_run_is_left_alone(peaceful: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in peaceful.rglob("*") if path.suffix != ".jsonl"}
+    assert train([small_job(peaceful)], "cpu")[0].finished
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_a_finished_run_can_be_made_longer(peaceful: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "seed-42"
+    assert train([small_job(folder, steps=100)], "cpu")[0].step == 100
+    assert train([small_job(folder)], "cpu")[0].step == SAC.steps
+    assert_same_run(folder, peaceful)
+    assert json.loads((folder / "config.json").read_text())["sac"]["steps"] == SAC.steps
+
+
+def test_a_folder_of_another_run_is_refused_and_left_as_it_is(peaceful: Path) -> None:
+    before = (peaceful / "config.json").read_bytes()
+    with pytest.raises(ValueError, match=r"holds another run, with another seed, sac\.gamma"):
+        train([small_job(peaceful, seed=43, gamma=0.9)], "cpu")
+    assert (peaceful / "config.json").read_bytes() == before
+
+
+def test_folders_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="not the folder of a run"):
+        train([small_job(tmp_path)], "cpu")
+    with pytest.raises(ValueError, match="cannot be written"):
+        train([small_job(tmp_path / "notes.txt" / "seed-42")], "cpu")
+    with pytest.raises(ValueError, match="folder of its own"):
+        train([small_job(tmp_path / "a"), small_job(tmp_path / "a", seed=43)], "cpu")
+    with pytest.raises(ValueError, match="save_every must be"):
+        train([small_job(tmp_path / "b")], "cpu", save_every=0)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "config.json").write_text("{")
+    with pytest.raises(ValueError, match=r"config\.json cannot be read"):
+        train([small_job(tmp_path / "c")], "cpu")
+
+
+@pytest.mark.parametrize("content", [b"", b"not a policy", b"\x08\x00\x00\x00\x00\x00\x00\x00{}      "])
+def test_what_is_no_policy_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "policy.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="holds no policy"):
+        load(path)
