@@ -23,6 +23,9 @@ bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/bench_checks.py
 	$(BIN)/python benchmarks/encoders.py
 	$(BIN)/python benchmarks/heads_evidence.py
+	$(BIN)/python benchmarks/kill_resume.py
+	$(BIN)/python benchmarks/engine_cost.py
+	$(BIN)/incrt bench cpu
 
 # Stamps: set up again when what is to be installed changes.
 $(VENV)/demo-installed: pyproject.toml constraints.txt | $(VENV)/created

@@ -1,9 +1,9 @@
 """What a check of the runtime controller costs beside the training between two checks.
 
 Run with ``python benchmarks/bench_checks.py``. For 30 runs it times one rank of the latest 1000 contexts, one set of
-shares, and the updates of the 500 steps between two checks. An update here is the arithmetic of Soft Actor-Critic
-(critic, actor, two optimisers, target) without plant and replay, so the training it stands for takes longer and the
-part that a check takes of it is smaller. The rank is taken on the host, in NumPy, and on the device, in JAX.
+shares, and the updates of the 500 steps between two checks. Updates are the engine's, without plant and replay, so
+training takes longer and the part that a check takes of it is smaller. The rank is taken on the host, in NumPy, and on
+the device, in JAX.
 
 "waited for" is the part of a check that training waits for, with the quicker rank. On a GPU, "beside" is how much
 longer the updates take when the host takes the ranks at the same time, which is enough where no event is possible
@@ -13,94 +13,25 @@ longer the updates take when the host takes the ranks at the same time, which is
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-import optax
 from jax import Array
 
 import incrt
-from incrt.adam import AdamState, adam
-from incrt.attention import head_norms, hold_inactive, shares
+from incrt.attention import head_norms, shares
 from incrt.bench import first_context, next_context
-from incrt.encoders import Encoded, Encoder, make_encoder
-from incrt.layers import Dense, init_mlp, mlp
+from incrt.encoders import Encoder, make_encoder
 from incrt.rank import effective_rank, rank_of
 from incrt.runtime import can_act, check, first_state, is_cooling
+from incrt.sac.learner import Algorithm, Learner, Noise, init_learner, update
+from incrt.sac.replay import Batch
 
 RUNS, BATCH, ACTIONS = 30, 256, 6
 RUNTIME = incrt.RuntimeConfig()
-
-
-class Critic(NamedTuple):
-    """One encoder, two value heads."""
-
-    encoder: Encoded
-    values: tuple[tuple[Dense, ...], tuple[Dense, ...]]
-
-
-class Actor(NamedTuple):
-    """Encoder, and a head for mean and logarithm of the standard deviation."""
-
-    encoder: Encoded
-    head: tuple[Dense, ...]
-
-
-class Learner(NamedTuple):
-    """What an update changes."""
-
-    actor: Actor
-    critic: Critic
-    target: Critic
-    actor_adam: AdamState
-    critic_adam: AdamState
-
-
-OPTIMISER = adam(3e-4)
-
-
-def start(encoder: Encoder, key: Array) -> Learner:
-    """A learner before its first update."""
-    actor_key, critic_key, head_key, *value_keys = jax.random.split(key, 5)
-    width = encoder.config.d_model
-    actor = Actor(encoder.init(actor_key), init_mlp(head_key, (width, 64, 64, 2 * ACTIONS)))
-    first, second = (init_mlp(each, (width + ACTIONS, 64, 64, 1)) for each in value_keys)
-    critic = Critic(encoder.init(critic_key), (first, second))
-    return Learner(actor, critic, critic, OPTIMISER.init(actor), OPTIMISER.init(critic))
-
-
-def update(encoder: Encoder, mask: Array, learner: Learner, contexts: Array) -> Learner:
-    """One update of critic, actor and target, on (now, next) contexts; rewards and noise are fixed."""
-    now, later = contexts
-
-    def act(actor: Actor, context: Array) -> tuple[Array, Array]:
-        mean, log_std = jnp.split(mlp(actor.head, encoder.features(actor.encoder, mask, context)), 2, axis=-1)
-        return jnp.tanh(mean + jnp.exp(jnp.clip(log_std, -20, 2))), log_std.sum(-1)
-
-    def values(critic: Critic, context: Array, action: Array) -> Array:
-        seen = jnp.concatenate([encoder.features(critic.encoder, mask, context), action], axis=-1)
-        return jnp.stack([mlp(head, seen)[..., 0] for head in critic.values])
-
-    later_action, later_entropy = act(learner.actor, later)
-    wanted = -1 + 0.99 * (values(learner.target, later, later_action).min(0) - later_entropy)
-
-    def critic_loss(critic: Critic) -> Array:
-        return jnp.mean((values(critic, now, later_action) - wanted) ** 2)
-
-    step, critic_adam = OPTIMISER.update(jax.grad(critic_loss)(learner.critic), learner.critic_adam)
-    critic = optax.apply_updates(learner.critic, step)
-
-    def actor_loss(actor: Actor) -> Array:
-        action, entropy = act(actor, now)
-        return jnp.mean(entropy - values(critic, now, action).min(0))
-
-    step, actor_adam = OPTIMISER.update(jax.grad(actor_loss)(learner.actor), learner.actor_adam)
-    actor = optax.apply_updates(learner.actor, step)
-    target = jax.tree.map(lambda old, new: 0.995 * old + 0.005 * new, learner.target, critic)
-    return Learner(actor, critic, hold_inactive(mask, learner.target, target), actor_adam, critic_adam)
 
 
 def explore(config: incrt.BenchConfig, key: Array) -> Array:
@@ -138,18 +69,23 @@ def make_training(encoder: Encoder, contexts: Array, *, on_gpu: bool) -> tuple[C
 
     On a GPU they are all of them, of all runs at once; on a CPU ten of one run, since runs come one after the other.
     """
-    mask, updates, runs = jnp.ones(encoder.config.k_max, bool), 10, 1
+    updates, runs = 10, 1
     if on_gpu:
         updates, runs = RUNTIME.check_every, RUNS
+    algorithm = Algorithm(encoder, incrt.SacConfig(), ACTIONS)
+
+    def one(learner: Learner, pair: Array) -> Learner:
+        still = jnp.zeros((BATCH, ACTIONS))
+        batch = Batch(pair[0], still, jnp.ones(BATCH), pair[1], jnp.zeros(BATCH, bool))
+        return update(algorithm, learner, batch, Noise(still, still), None, jnp.ones((), bool))[0]
 
     @jax.jit
     def stretch(learners: Learner, pairs: Array) -> Learner:
-        one = partial(update, encoder, mask)
         step = jax.vmap(one) if on_gpu else one
         return jax.lax.scan(lambda state, _: (step(state, pairs), None), learners, length=updates)[0]
 
     pairs = jnp.stack([contexts[:runs, :BATCH], contexts[:runs, 1 : BATCH + 1]], axis=1)
-    learners = jax.vmap(partial(start, encoder))(jax.random.split(jax.random.key(0), runs))
+    learners = jax.vmap(partial(init_learner, algorithm))(jax.random.split(jax.random.key(0), runs))
     if not on_gpu:
         learners, pairs = jax.tree.map(lambda x: x[0], (learners, pairs))
     return lambda: stretch(learners, pairs), RUNTIME.check_every / updates * RUNS / runs

@@ -8,18 +8,21 @@ import jax
 import pytest
 from hypothesis import settings
 
+from incrt.compiled import keep_compiled
+
 # Compilation makes single examples slow; the examples are the same on every machine.
 settings.register_profile("incrt", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("incrt")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def tuned_controllers_in_a_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def caches_in_a_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The user's cache is neither read nor written; the workers of one test run share theirs."""
     base = tmp_path_factory.getbasetemp()
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INCRT_CACHE", str(folder / "incrt-cache"))
+        keep_compiled()  # most of the time goes into compiling, and the workers need the same programs
         yield
 
 

@@ -6,7 +6,9 @@ import sys
 PROGRAM = """
 import sys
 
-ABSENT = {"gymnasium", "gymnax", "matplotlib", "optuna", "rich", "scipy", "stable_baselines3", "torch", "tyro"}
+ABSENT = {
+    "gymnasium", "gymnax", "matplotlib", "optuna", "rich", "scipy", "stable_baselines3", "tensorboard", "torch", "tyro"
+}
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
@@ -25,6 +27,12 @@ from incrt import certificates, encoders, events, head_search, phase1, rank, run
 encoder = encoders.make_encoder(incrt.EncoderConfig(), config.window, config.observation_dim)
 contexts = jax.numpy.ones((4, config.window, config.observation_dim))
 encoder.features(encoder.init(jax.random.key(0)), encoder.first_mask, contexts)
+import pathlib, tempfile
+small = incrt.EncoderConfig(k_max=1, d_k=4), incrt.RuntimeConfig(check_every=10, grace=10, tokens=10)
+sac = incrt.SacConfig(steps=10, buffer=20, batch=4, hidden=(4,), learning_starts=2)
+with tempfile.TemporaryDirectory() as folder:
+    incrt.train([incrt.bench_job(pathlib.Path(folder), 0, config, *small, sac)])
+    incrt.evaluate(config, incrt.load_policy(pathlib.Path(folder) / "policy.safetensors"))
 print(incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].rmse)
 """
 

@@ -18,9 +18,10 @@ class Model:
         return np.zeros((len(contexts), 6)), None
 
 
-def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     names: dict[str, Any] = {"model": Model()}
     for example in examples:
         exec(example, names)  # noqa: S102

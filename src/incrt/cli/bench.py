@@ -60,10 +60,10 @@ def _time_cpu() -> list[dict[str, Any]]:
         with log.status(f"W = {window}: Stable-Baselines3"):
             peer = time_sb3(preset(window=window), EncoderConfig(), SacConfig(), _SB3_STEPS[window])
         for count in (1, 8):
-            runs = [_run(seed, window, 5.0, _CPU_STEPS) for seed in range(count)]
+            runs = [study_run(seed, window, 5.0, _CPU_STEPS) for seed in range(count)]
             with log.status(f"W = {window}: {count} runs of the engine"):
-                _seconds([_run(0, window, 5.0, RuntimeConfig.check_every)], "cpu")  # compiles
-                rate = count * _CPU_STEPS / _seconds(runs, "cpu")
+                training_seconds([study_run(0, window, 5.0, RuntimeConfig.check_every)], "cpu")  # compiles
+                rate = count * _CPU_STEPS / training_seconds(runs, "cpu")
             rows.append(
                 {
                     "window": window,
@@ -87,8 +87,8 @@ def _time_gpu(steps: int) -> list[dict[str, Any]]:
     for study in studies:
         windows = ", ".join(str(window) for window in sorted({window for _, window, _ in study}))
         with log.status(f"{len(study)} runs, W = {windows}"):
-            warm_up = _seconds([_run(*each, steps=_WARM_UP) for each in study], "gpu")
-            training = _seconds([_run(*each, steps=steps) for each in study], "gpu")
+            warm_up = training_seconds([study_run(*each, steps=_WARM_UP) for each in study], "gpu")
+            training = training_seconds([study_run(*each, steps=steps) for each in study], "gpu")
         rows.append(
             {
                 "runs": len(study),
@@ -102,12 +102,13 @@ def _time_gpu(steps: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _run(seed: int, window: int, tau_z: float, steps: int) -> Run:
+def study_run(seed: int, window: int, tau_z: float, steps: int, k_max: int = EncoderConfig.k_max) -> Run:
+    """A run of the paper's main study."""
     environment, params = make_bench(preset(window=window, tau_z=tau_z))
-    return Run(seed, environment, params, window, sac=SacConfig(steps=steps))
+    return Run(seed, environment, params, window, EncoderConfig(k_max=k_max), sac=SacConfig(steps=steps))
 
 
-def _seconds(runs: Sequence[Run], device: str) -> float:
+def training_seconds(runs: Sequence[Run], device: str) -> float:
     """How long it takes to train the runs to their end."""
     begin = time.perf_counter()
     for _ in Population(runs, device).train(save_every=runs[0].sac.steps):

@@ -51,13 +51,8 @@ class Display:
 
     def update(self, population: Population, news: News) -> None:
         """Show how far the runs are."""
-        if not news.reports:
-            self._steps_before = sum(each.step for each in population.progress)
-            self._begun = time.perf_counter()
-            for board, progress in zip(self._boards, population.progress, strict=False):
-                board.start(progress.step)
-            if resumed := sum(each.step > 0 for each in population.progress):
-                self._console.print(f"{resumed} of {len(population.progress)} runs go on from their checkpoints")
+        if self._begun is None:
+            self._begin(population.progress)
         for report in news.reports:
             self._note(report)
         if self._live is not None:

@@ -14,8 +14,8 @@ from incrt.bench import make_bench
 from incrt.config import BenchConfig, EncoderConfig, RuntimeConfig, SacConfig
 from incrt.config.rules import COUNT, whole
 from incrt.sac.folder import RunFolder
-from incrt.sac.population import News, Population, Saved
-from incrt.sac.progress import Progress, Run
+from incrt.sac.population import News, Population, Saved, find_device
+from incrt.sac.progress import Progress, Run, first_progress
 
 
 class Job(NamedTuple):
@@ -53,6 +53,9 @@ def train(
     whole("save_every", save_every, COUNT)
     if len({job.folder.resolve() for job in jobs}) < len(jobs):
         raise ValueError("every run needs a folder of its own")
+    find_device(device)
+    for job in jobs:
+        first_progress(job.run)  # what cannot be trained is refused before any folder is made
     folders = [RunFolder(job.folder, job.run, job.about, warn) for job in jobs]
     found = {i: saved for i, folder in enumerate(folders) if (saved := folder.open()) is not None}
     population = Population([job.run for job in jobs], device, found)

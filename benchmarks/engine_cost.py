@@ -1,0 +1,63 @@
+"""What a step of training costs against the number of runs S, the window W and the head-count cap K_max.
+
+Run with ``python benchmarks/engine_cost.py [--figure FILE]``; it takes the GPU if there is one. From S = 1 (CPU) or 30
+(GPU), W = 20, K_max = 8 one of the three is changed at a time. Every point trains for some hundred steps, plant, replay
+and checks included; compiling is not counted.
+"""
+
+import argparse
+from pathlib import Path
+
+import jax
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from incrt.cli.bench import study_run, training_seconds
+
+STEPS = 500
+REPEATS = 2
+SWEEPS = {
+    "cpu": {"S": (1, 2, 4, 8), "W": (10, 20, 50, 100), "K_max": (1, 2, 4, 8, 16)},
+    "gpu": {"S": (1, 3, 10, 30, 100, 300), "W": (10, 20, 50, 100), "K_max": (1, 2, 4, 8, 16)},
+}
+
+
+def milliseconds(runs: int, window: int, k_max: int, device: str) -> float:
+    """One step of all runs; the first training compiles."""
+
+    def train() -> float:
+        return training_seconds([study_run(seed, window, 5.0, STEPS, k_max) for seed in range(runs)], device)
+
+    train()
+    return 1e3 * min(train() for _ in range(REPEATS)) / STEPS
+
+
+def main() -> None:
+    """Print one line a point, and draw them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--figure", type=Path)
+    options = parser.parse_args()
+    device = "cpu" if jax.default_backend() == "cpu" else "gpu"
+    base = {"S": 1 if device == "cpu" else 30, "W": 20, "K_max": 8}
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    print(f"on {jax.devices()[0].device_kind}: S = {base['S']}, W = {base['W']}, K_max = {base['K_max']}, but for")
+    for axis, (name, values) in zip(figure.subplots(1, 3), SWEEPS[device].items(), strict=True):
+        cost = []
+        for value in values:
+            point = {**base, name: value}
+            cost.append(milliseconds(point["S"], point["W"], point["K_max"], device))
+            print(f"{name:>6s} = {value:4d}  {cost[-1]:8.3f} ms a step, {cost[-1] / point['S']:7.3f} a run", flush=True)
+        axis.plot(values, cost, "o-")
+        axis.set(xlabel=name, ylabel="ms a step of all runs", xscale="log", yscale="log", xticks=values)
+        axis.set_xticklabels([str(value) for value in values])
+        axis.minorticks_off()
+        axis.grid(visible=True, alpha=0.3)
+    if options.figure is not None:
+        options.figure.parent.mkdir(parents=True, exist_ok=True)
+        figure.suptitle(f"training on {device}, at S = {base['S']}, W = {base['W']}, K_max = {base['K_max']}")
+        figure.savefig(options.figure, dpi=110)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The examples, shortened: what a newcomer runs first must work."""
+
+import contextlib
+import dataclasses
+import importlib.util
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnax.environments.classic_control.pendulum import Pendulum
+
+from incrt.config import EncoderConfig, RuntimeConfig
+from incrt.sac.environment import dimensions
+from incrt.sac.progress import Progress, Run, first_progress
+
+STEPS = 1500
+
+
+def load(name: str) -> Any:
+    path = Path(__file__).parents[1] / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+example = load("pendulum")
+params = example.PENDULUM.default_params
+
+
+def shortened(run: Run) -> Run:
+    """The same with small networks, and checks so frequent that a head is due at half time."""
+    return dataclasses.replace(
+        run,
+        encoder=EncoderConfig(k_max=2, d_k=8),
+        runtime=RuntimeConfig(check_every=250),
+        sac=run.sac.replace(batch=32, hidden=(16,)),
+    )
+
+
+@pytest.fixture(scope="module")
+def trained() -> tuple[Progress, float, list[str]]:
+    """How a short run ended, its latest return, and the lines that were printed."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        (progress,), (latest,) = example.train([shortened(example.make_run(0, STEPS))])
+    return progress, latest, printed.getvalue().splitlines()
+
+
+# --- the pendulum's velocity is hidden ---------------------------------------------------------------------------
+
+
+def test_an_observation_is_cosine_and_sine_of_the_angle_and_nothing_else() -> None:
+    reset_key, step_key = jax.random.split(jax.random.key(0))
+    observation, state = example.PENDULUM.reset_env(reset_key, params)
+    for _ in range(3):
+        np.testing.assert_allclose(observation, [np.cos(state.theta), np.sin(state.theta)], rtol=1e-6, atol=1e-7)
+        assert example.PENDULUM.observation_space(params).contains(observation)
+        observation, state, *_ = example.PENDULUM.step_env(step_key, state, jnp.array([1.5]), params)
+    assert example.PENDULUM.observation_space(params).shape == observation.shape == (2,)
+    assert dimensions(example.PENDULUM, params) == (2, 1)
+
+
+def test_states_that_differ_in_velocity_alone_look_the_same() -> None:
+    _, state = example.PENDULUM.reset_env(jax.random.key(1), params)
+    faster = state.replace(theta_dot=state.theta_dot + 3)
+    np.testing.assert_array_equal(example.PENDULUM.get_obs(state), example.PENDULUM.get_obs(faster))
+
+
+def test_the_pendulum_moves_as_gymnaxs_does() -> None:
+    reset_key, step_key = jax.random.split(jax.random.key(2))
+    whole = Pendulum()
+    states = [example.PENDULUM.reset_env(reset_key, params)[1], whole.reset_env(reset_key, params)[1]]
+    for torque in (2.0, -0.5, 1.0):
+        found = [
+            environment.step_env(step_key, state, jnp.array([torque]), params)
+            for environment, state in zip((example.PENDULUM, whole), states, strict=True)
+        ]
+        states = [state for _, state, *_ in found]
+        ours, theirs = ((state, reward, terminated) for _, state, reward, terminated, _ in found)
+        jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+
+
+def test_seeds_share_a_program() -> None:
+    first, second = (example.make_run(seed, 20_000).program() for seed in (0, 1))
+    assert first == second
+    assert hash(first) == hash(second)
+
+
+# --- training ------------------------------------------------------------------------------------------------------
+
+
+def test_a_short_training_is_sound_to_its_end(trained: tuple[Progress, float, list[str]]) -> None:
+    progress, latest, printed = trained
+    assert progress.failure is None
+    assert progress.step == STEPS
+    assert -2500 < latest < 0
+    assert [int(line.split()[3]) for line in printed] == list(range(250, STEPS + 1, 250))
+
+
+def test_a_head_grows_and_its_certificate_holds(trained: tuple[Progress, float, list[str]]) -> None:
+    progress, _, printed = trained
+    (certificate,) = progress.certificates
+    assert (certificate.step, certificate.jump, certificate.holds) == (750, 0.0, True)
+    assert progress.heads == 2
+    assert [line.partition("K = ")[2][0] for line in printed] == ["1", "1", "2", "2", "2", "2"]
+    assert "grow: rank" in printed[2]
+    assert printed[2].endswith("jump 0")
+
+
+@pytest.mark.parametrize(("returns", "status"), [((-150.0, -100.0, -1500.0), 0), ((-251.0, -100.0, -1500.0), 1)])
+def test_two_seeds_must_reach_the_goal(
+    returns: Sequence[float], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(example, "train", lambda runs: ([first_progress(run) for run in runs], returns))
+    assert example.main() == status
+    verdicts = [not line.endswith("not reached") for line in capsys.readouterr().out.splitlines()[-3:]]
+    assert verdicts == [found > example.GOAL for found in returns]
