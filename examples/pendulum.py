@@ -17,8 +17,8 @@ from gymnax.environments import spaces
 from gymnax.environments.classic_control.pendulum import Pendulum
 
 from incrt.config import RuntimeConfig, SacConfig
-from incrt.sac.population import Population
-from incrt.sac.progress import Progress, Run
+from incrt.sac import Population, Run
+from incrt.sac.progress import Progress
 
 GOAL = -250.0
 """Return of an episode of 200 steps; a pendulum that hangs still gets -1974."""
@@ -33,17 +33,13 @@ class HiddenVelocity(Pendulum):  # type: ignore[misc]  # gymnax has no types
     def observation_space(self, params: Any) -> spaces.Box:
         return spaces.Box(-1.0, 1.0, (2,))
 
-    def reset_env(self, key: jax.Array, params: Any) -> tuple[jax.Array, Any]:
-        observation, state = super().reset_env(key, params)
-        return observation, state.replace(time=jnp.asarray(state.time))  # every part of a state must be an array
-
 
 PENDULUM = HiddenVelocity()
 """One for all runs, so that they share a compiled program."""
 
 
 def make_run(seed: int, steps: int) -> Run:
-    """What is to be trained: heads that grow, checked every fifth episode, on windows of eight observations."""
+    """What is to be trained: heads that grow, checked after every five episodes, on windows of eight observations."""
     return Run(
         seed,
         PENDULUM,
@@ -55,27 +51,25 @@ def make_run(seed: int, steps: int) -> Run:
 
 
 def train(runs: Sequence[Run]) -> tuple[list[Progress], list[float]]:
-    """How each run ended, and the mean return of its latest episodes: those between its last two checks."""
+    """How each run ended, and the mean return of its latest episodes, those since the check before the last."""
     population = Population(runs)
     returns = [-math.inf] * len(runs)
     for news in population.train(save_every=20_000):
         for i, metrics, check in news.reports:
             if metrics.episode_return is not None:
                 returns[i] = metrics.episode_return
-            heads = population.progress[i].heads
-            event = ""
+            line = f"seed {runs[i].seed}  step {metrics.step:5}  return {returns[i]:7.1f}"
+            line += f"  K = {population.progress[i].heads}"
             if check is not None and check.certificate is not None:
-                event = f"  {check.decision.action}: {check.decision.reason}; jump {check.certificate.jump:g}"
-            print(
-                f"seed {runs[i].seed}  step {metrics.step:5}  return {returns[i]:7.1f}  K = {heads}{event}", flush=True
-            )
+                line += f"  {check.decision.action}: {check.decision.reason}; jump {check.certificate.jump:g}"
+            print(line, flush=True)
     return population.progress, returns
 
 
 def main(seeds: Sequence[int] = (0, 1, 2), steps: int = 20_000) -> int:
     """Train, print a verdict for each seed, and give the exit status."""
     progress, returns = train([make_run(seed, steps) for seed in seeds])
-    print(f"\nMean return of the last episodes of training, exploration included; the goal is {GOAL:g}:")
+    print(f"\nMean return of the last five episodes of training, exploration included; the goal is {GOAL:g}:")
     reached = [each.failure is None and found > GOAL for each, found in zip(progress, returns, strict=True)]
     for seed, found, is_reached in zip(seeds, returns, reached, strict=True):
         print(f"seed {seed}  {found:7.1f}  {'reached' if is_reached else 'not reached'}")

@@ -16,7 +16,7 @@ from gymnax.environments.classic_control.pendulum import Pendulum
 
 from incrt.config import EncoderConfig, RuntimeConfig
 from incrt.sac.environment import dimensions
-from incrt.sac.progress import Progress, Run, first_progress
+from incrt.sac.progress import Failure, Progress, Run, first_progress
 
 STEPS = 1500
 
@@ -115,11 +115,29 @@ def test_a_head_grows_and_its_certificate_holds(trained: tuple[Progress, float, 
     assert printed[2].endswith("jump 0")
 
 
-@pytest.mark.parametrize(("returns", "status"), [((-150.0, -100.0, -1500.0), 0), ((-251.0, -100.0, -1500.0), 1)])
-def test_two_seeds_must_reach_the_goal(
-    returns: Sequence[float], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("returns", "failed", "verdicts", "status"),
+    [
+        ((-150.0, -100.0, -1500.0), (), ("reached", "reached", "not reached"), 0),
+        ((-251.0, -100.0, -1500.0), (), ("not reached", "reached", "not reached"), 1),
+        ((-150.0, -100.0, -1500.0), (1,), ("reached", "not reached", "not reached"), 1),
+    ],
+)
+def test_two_seeds_must_reach_the_goal_and_a_run_that_failed_does_not_count(
+    returns: Sequence[float],
+    failed: Sequence[int],
+    verdicts: Sequence[str],
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(example, "train", lambda runs: ([first_progress(run) for run in runs], returns))
+    def train(runs: Sequence[Run]) -> tuple[list[Progress], Sequence[float]]:
+        progress = [first_progress(run) for run in runs]
+        for i in failed:
+            progress[i].failure = Failure(12_000, "the critic's loss")
+        return progress, returns
+
+    monkeypatch.setattr(example, "train", train)
     assert example.main() == status
-    verdicts = [not line.endswith("not reached") for line in capsys.readouterr().out.splitlines()[-3:]]
-    assert verdicts == [found > example.GOAL for found in returns]
+    printed = capsys.readouterr().out.splitlines()[-3:]
+    assert [line.split(maxsplit=3)[3] for line in printed] == list(verdicts)

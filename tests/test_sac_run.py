@@ -1,7 +1,7 @@
 """One run step by step, on an environment whose observations tell all that happened in it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import pairwise
 from types import SimpleNamespace
@@ -106,6 +106,23 @@ class Unwilling(Plain):
         raise AssertionError
 
 
+@dataclass(frozen=True)
+class Listening(Plain):
+    """Remembers the keys that it is given."""
+
+    heard: list[Array] = field(default_factory=list, compare=False)
+
+    def reset_env(self, key: Array, params: Params) -> tuple[Array, State]:
+        self.heard.append(key)
+        return jnp.zeros(5), State(jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
+
+    def step_env(
+        self, key: Array, state: State, action: Array, params: Params
+    ) -> tuple[Array, State, Array, Array, dict[Any, Any]]:
+        self.heard.append(key)
+        return jnp.zeros(5), state, jnp.zeros(()), jnp.zeros((), bool), {}
+
+
 def make_program(environment: Plain, **fields: Any) -> Program:
     observed, actions = dimensions(environment, Params())
     encoder = make_encoder(EncoderConfig(k_max=2, d_k=4), WINDOW, observed)
@@ -148,7 +165,7 @@ def short_run() -> tuple[list[RunState], Record]:
     return trained(started(0), LEARNING_STARTS + 30)
 
 
-COUNT, BROKEN = 16, 3
+COUNT, BROKEN = 64, 3
 
 
 @cache
@@ -217,11 +234,12 @@ def test_actions_are_uniform_before_learning_starts() -> None:
     found = [taken(run_of(states[LEARNING_STARTS], i))[0] for i in range(COUNT) if i != BROKEN]
     actions = np.concatenate(found)
     assert actions.shape == ((COUNT - 1) * LEARNING_STARTS, 2)
-    for column in actions.T:
-        assert kstest(column, "uniform", (-1, 2)).pvalue > 0.01
+    for drawn in (actions[:, 0], actions[:, 1], actions.ravel()):
+        assert kstest(drawn, "uniform", (-1, 2)).pvalue > 0.01
+    assert np.mean(actions**2) == pytest.approx(1 / 3, abs=0.02)
     successive = np.concatenate([np.column_stack([one[:-1], one[1:]]) for one in found])
     correlation = np.asarray(np.corrcoef(successive.T))
-    assert np.abs(correlation - np.eye(4)).max() < 0.12
+    assert np.abs(correlation - np.eye(4)).max() < 0.08
 
 
 def test_actions_are_the_actors_from_then_on() -> None:
@@ -331,6 +349,22 @@ def test_a_run_in_company_is_the_run_alone(run: int) -> None:
         expected = getattr(records.losses, name)[LEARNING_STARTS:, run]
         np.testing.assert_allclose(row[LEARNING_STARTS:], expected, rtol=1e-3, atol=1e-4, err_msg=name)
     assert len({float(each[-1]) for each in record.losses}) >= 6  # a mix-up of figures would show
+
+
+def test_no_key_serves_two_draws_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = jax.eval_shape(partial(start, PROGRAM), Params(), jax.random.key(0))
+    environment = Listening()
+    program, heard = make_program(environment), environment.heard
+    heard.clear()
+
+    def listening(draws: Any, key: Array, *rest: Any, **options: Any) -> Any:
+        heard.append(key)
+        return draws(key, *rest, **options)
+
+    for name in ("normal", "randint", "uniform"):
+        monkeypatch.setattr(jax.random, name, partial(listening, getattr(jax.random, name)))
+    jax.eval_shape(partial(train_step, program), Params(), state)
+    assert len(heard) == len({id(key) for key in heard}) == 5  # act, step, reset, sample, noise
 
 
 def test_checks_have_draws_of_their_own_at_every_step() -> None:

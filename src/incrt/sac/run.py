@@ -75,7 +75,8 @@ def start(program: Program, params: Any, key: Array) -> RunState:
         step=jnp.zeros((), jnp.int32),
         learner=init_learner(algorithm, learner_key),
         replay=memory.begin(replay, observation),
-        environment=state,
+        # An environment may start with Python numbers; with weak types the first stretch would need its own program.
+        environment=jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state),
         context=first_context(observation, program.window),
         total=jnp.zeros(()),
         cause=jnp.zeros((), jnp.int32),
