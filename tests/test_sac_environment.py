@@ -19,13 +19,20 @@ from incrt.sac.environment import dimensions, distance_function, from_unit
 METHODS = ("reset_env", "step_env", "is_truncated", "action_space", "observation_space")
 
 
+class Made:
+    """Whatever it is given."""
+
+    def __init__(self, **methods: Any) -> None:
+        vars(self).update(methods)
+
+
 def make(space: Any = None, observation: Any = None, without: str = "") -> Any:
     """An environment of three observations and two actions, but for what is changed or missing."""
     space = SimpleNamespace(low=-1.0, high=1.0, shape=(2,)) if space is None else space
     observation = jnp.zeros(3) if observation is None else observation
     methods: dict[str, Any] = dict.fromkeys(METHODS, lambda *_: None)
     methods |= {"reset_env": lambda *_: (observation, ()), "action_space": lambda _: space}
-    return SimpleNamespace(**{name: method for name, method in methods.items() if name != without})
+    return Made(**{name: method for name, method in methods.items() if name != without})
 
 
 def box(low: Any, high: Any, shape: tuple[int, ...] = (2,)) -> Any:

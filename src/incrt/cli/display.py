@@ -80,11 +80,11 @@ class Display:
 
     def _note(self, report: Report) -> None:
         if report.metrics.episode_return is not None:
-            self._returns[report.run] = report.metrics.episode_return
+            self._returns[report.number] = report.metrics.episode_return
         if report.check is not None and report.check.certificate is not None:
-            self._events[report.run] = report.check
+            self._events[report.number] = report.check
         if self._boards:
-            self._boards[report.run].add(report)
+            self._boards[report.number].add(report)
 
     def _line(self, runs: Sequence[Progress]) -> str:
         heads = sorted(each.heads for each in runs)

@@ -1,8 +1,21 @@
 """The population engine: many runs of Soft Actor-Critic at once."""
 
 from incrt.sac.policy import load as load_policy
-from incrt.sac.population import Population
-from incrt.sac.progress import Run
-from incrt.sac.training import bench_job, train
+from incrt.sac.population import News, Population, Saved
+from incrt.sac.progress import Progress, Report, Run
+from incrt.sac.rollout import deterministic_returns
+from incrt.sac.training import Job, bench_job, train
 
-__all__ = ["Population", "Run", "bench_job", "load_policy", "train"]
+__all__ = [
+    "Job",
+    "News",
+    "Population",
+    "Progress",
+    "Report",
+    "Run",
+    "Saved",
+    "bench_job",
+    "deterministic_returns",
+    "load_policy",
+    "train",
+]

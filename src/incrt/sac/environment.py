@@ -12,6 +12,9 @@ from jax import Array
 class Environment(Protocol):
     """Pure functions of a state and of ``params``; hashable, since it shapes compiled programs.
 
+    Runs whose environments are equal share a program. Unless its class says otherwise an object equals only itself, so
+    make one for all runs.
+
     An environment with a shield also has ``shield_distance(observation, action, params)``, the distance of an action
     in [-1, 1] to the admissible ones; the actor is then kept away from actions that the shield would change.
     """
@@ -39,6 +42,13 @@ def dimensions(environment: Environment, params: Any) -> tuple[int, int]:
     for name in ("reset_env", "step_env", "is_truncated", "action_space", "observation_space"):
         if not callable(getattr(environment, name, None)):
             raise ValueError(f"an environment must have {name}, as gymnax has it; {environment!r} has not")
+    try:
+        hash(environment)
+    except TypeError:
+        kind = type(environment).__name__
+        raise ValueError(
+            f"an environment must be hashable, {kind} is not; what varies belongs into its params"
+        ) from None
     observation, _ = jax.eval_shape(environment.reset_env, jax.random.key(0), params)
     if not isinstance(observation, jax.ShapeDtypeStruct) or len(observation.shape) != 1:
         raise ValueError(f"observations must be vectors, got {observation}; flatten them first")

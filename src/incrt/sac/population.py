@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from incrt.config.rules import check_name
+from incrt.config.rules import COUNT, check_name, whole
 from incrt.sac.group import Group
 from incrt.sac.progress import Progress, Report, Run, first_progress
 from incrt.sac.run import RunState
@@ -65,11 +65,13 @@ class Population:
         states = [saved[i].state for i in indices] if indices[0] in saved else None
         return Stack(indices, [self.progress[i] for i in indices], states)
 
-    def train(self, save_every: int, stop: Callable[[], bool] = lambda: False) -> Iterator[News]:
-        """Train to the end, or until ``stop`` says so; every ``save_every`` steps, and then, runs can be saved."""
+    def train(self, save_every: int | None = None, stop: Callable[[], bool] = lambda: False) -> Iterator[News]:
+        """Train to the end, or until ``stop`` says so; then, and every ``save_every`` steps, runs can be saved."""
+        if save_every is not None:
+            whole("save_every", save_every, COUNT)
         for group, reports in self._advances(stop):
             saved: list[tuple[int, Saved]] = []
-            if stop() or group.finished or group.step % save_every == 0:
+            if stop() or group.finished or (save_every is not None and group.step % save_every == 0):
                 reports.extend(group.rest())
                 saved = [(i, Saved(self.progress[i].copy(), state)) for i, state in group.states().items()]
             yield News(reports, saved)

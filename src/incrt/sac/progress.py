@@ -137,7 +137,7 @@ def _mean(values: Any) -> float | None:
 class Report(NamedTuple):
     """News of one run: the stretch that it trained, and the check at its end if there was one."""
 
-    run: int
-    """Its number in the population."""
+    number: int
+    """Of the run, in the population."""
     metrics: Metrics
     check: Check | None

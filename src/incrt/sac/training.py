@@ -65,7 +65,7 @@ def train(
         writing: list[Future[None]] = []
         for news in population.train(save_every, stop):
             for report in news.reports:
-                folders[report.run].add(report)
+                folders[report.number].add(report)
             if news.saved:
                 _wait(writing)
                 # Checkpoints are written while training goes on, with the logs' lengths of this moment.
