@@ -29,7 +29,7 @@ contexts = jax.numpy.ones((4, config.window, config.observation_dim))
 encoder.features(encoder.init(jax.random.key(0)), encoder.first_mask, contexts)
 import pathlib, tempfile
 small = incrt.EncoderConfig(k_max=1, d_k=4), incrt.RuntimeConfig(check_every=10, grace=10, tokens=10)
-sac = incrt.SacConfig(steps=10, buffer=20, batch=4, hidden=(4,), learning_starts=2)
+sac = incrt.SacConfig(steps=10, buffer=40, batch=4, hidden=(4,), learning_starts=2)
 with tempfile.TemporaryDirectory() as folder:
     incrt.train([incrt.bench_job(pathlib.Path(folder), 0, config, *small, sac)])
     incrt.evaluate(config, incrt.load_policy(pathlib.Path(folder) / "policy.safetensors"))

@@ -134,6 +134,7 @@ def test_a_run_that_fails_late_keeps_its_last_finite_parameters() -> None:
     assert group.finished
     assert_same(group.states()[0].learner.learned.actor, jax.tree.map(lambda x: x[0], actor))
     assert reports[0].metrics.step == 60
+    assert reports[0].metrics.reward is None  # no step of this stretch counts
     assert reports[0].check is None
 
 
@@ -226,6 +227,15 @@ def test_bad_populations_are_refused() -> None:
         Population([small_run(42, runtime=RUNTIME.replace(k_min=2))], "cpu")
     with pytest.raises(ValueError, match="seed must be a whole number"):
         small_run(-1)
+
+
+def test_a_buffer_too_small_for_window_or_rank_is_refused() -> None:
+    with pytest.raises(ValueError, match="buffer must be at least 35"):
+        small_run(42, sac=SAC.replace(buffer=34))
+    static = ENCODER.replace(encoder="static")
+    assert small_run(42, encoder=static, sac=SAC.replace(buffer=7)).sac.buffer == 7
+    with pytest.raises(ValueError, match="buffer must be at least 7"):
+        small_run(42, encoder=static, sac=SAC.replace(buffer=6))
 
 
 def test_a_run_begins_with_the_controller_of_its_encoder() -> None:

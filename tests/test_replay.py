@@ -179,13 +179,13 @@ def test_no_more_contexts_are_taken_than_asked_for_or_whole() -> None:
 SOME_EPISODES = [(2, True), (7, False), (12, True), (5, False), (1, True), (1, True), (20, False), (2, True)]
 
 
-@pytest.mark.parametrize(("last", "oldest_is_end"), [(6, False), (8, True)])
+@pytest.mark.parametrize(("last", "oldest_is_end"), [(6, False), (7, True)])
 def test_all_transitions_but_the_oldest_are_drawn_evenly_and_ends_of_episodes_never(
     last: int, oldest_is_end: bool
 ) -> None:
     window = 3
     history = played(40, [*SOME_EPISODES, (last, False)])
-    oldest, ends = history.size - history.records + window + 1, history.ends
+    oldest, ends = history.size - history.records + window + 2, history.ends
     assert oldest > 0
     assert (oldest in ends) == oldest_is_end
     candidates = range(oldest, history.size - 1)

@@ -135,3 +135,21 @@ def test_the_distance_of_the_bench_is_what_its_shield_reports() -> None:
     observation, action, expected = reported(jax.random.split(jax.random.key(0), 512))
     assert 5 < np.count_nonzero(expected) < 500
     np.testing.assert_allclose(jax.jit(distance)(observation, action), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.05, 1.7), (-10.0, 0.3)])
+def test_no_action_leaves_the_box_by_rounding(low: float, high: float) -> None:
+    environment = make(box(jnp.full(2, low), jnp.full(2, high)))
+    reached = from_unit(environment, None, jnp.array([-1.0, 1.0]))
+    np.testing.assert_array_equal(reached, np.array([low, high], np.float32))
+
+
+class Unhashable(Made):
+    """Such as a dataclass that is not frozen."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_an_environment_that_cannot_be_hashed_is_refused() -> None:
+    with pytest.raises(ValueError, match="must be hashable, Unhashable is not"):
+        dimensions(Unhashable(**vars(make())), None)

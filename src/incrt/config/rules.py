@@ -18,6 +18,7 @@ class Rule(NamedTuple):
 LARGEST = 1e9
 """Beyond this single precision soon overflows."""
 
+ANY = Rule("a number", lambda _: True)
 POSITIVE = Rule("a number > 0", lambda x: x > 0)
 NON_NEGATIVE = Rule("a number >= 0", lambda x: x >= 0)
 FRACTION = Rule("a number > 0 and < 1", lambda x: 0 < x < 1)
@@ -43,7 +44,7 @@ def number(name: str, value: Any) -> float:
     try:
         if not isinstance(value, (str, bool, np.bool)):
             return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{name} must be a number, got {value!r}")
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from incrt.config.rules import (
+    ANY,
     COUNT,
     FRACTION,
     INDEX,
@@ -10,8 +11,8 @@ from incrt.config.rules import (
     PART,
     POSITIVE,
     Configuration,
+    check,
     check_flag,
-    number,
     settle_scalars,
     whole,
 )
@@ -54,7 +55,7 @@ class SacConfig(Configuration):
             raise ValueError(f"hidden must be a list of widths, got {self.hidden!r}") from None
         object.__setattr__(self, "hidden", hidden)
         if self.target_entropy is not None:
-            object.__setattr__(self, "target_entropy", number("target_entropy", self.target_entropy))
+            object.__setattr__(self, "target_entropy", check("target_entropy", self.target_entropy, ANY))
         check_flag("penalty", self.penalty)
 
 

@@ -16,7 +16,8 @@ class Environment(Protocol):
     make one for all runs.
 
     An environment with a shield also has ``shield_distance(observation, action, params)``, the distance of an action
-    in [-1, 1] to the admissible ones; the actor is then kept away from actions that the shield would change.
+    in [-1, 1] to the admissible ones, with finite gradients; the actor is then kept away from actions that the shield
+    would change.
     """
 
     def reset_env(self, key: Array, params: Any) -> tuple[Array, Any]:
@@ -64,7 +65,7 @@ def from_unit(environment: Environment, params: Any, action: Array) -> Array:
     """The environment's action for one in [-1, 1]."""
     space = environment.action_space(params)
     low, high = (jnp.broadcast_to(jnp.asarray(bound, action.dtype), action.shape) for bound in (space.low, space.high))
-    return (low + high) / 2 + action * (high - low) / 2
+    return jnp.clip((low + high) / 2 + action * (high - low) / 2, low, high)
 
 
 def distance_function(environment: Environment, params: Any) -> Callable[[Array, Array], Array] | None:

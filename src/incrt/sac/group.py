@@ -106,18 +106,20 @@ class Group:
             now = time.perf_counter()
             rate, self._clock = pending.steps / (now - self._clock), now
             for stack, of_stack in zip(self.stacks, found, strict=True):
-                reports += _settle(stack, pending.step, of_stack, rate)
+                reports += _settle(stack, pending.step - pending.steps, pending.step, of_stack, rate)
         return reports
 
 
-def _settle(stack: Stack, step: int, found: _Found, rate: float) -> list[Report]:
-    """Catch up with a stretch of one stack: figures, failures, checks, events."""
+def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> list[Report]:
+    """Catch up with a stretch of one stack, from step ``begun`` on: figures, failures, checks, events."""
     sound = [i for i, each in enumerate(stack.members) if each.failure is None]
     for i in sound:
         stack.members[i].step = int(found.step[i])
         if found.cause[i]:
             stack.members[i].failure = Failure(int(found.step[i]), CAUSES[found.cause[i]])
-    metrics = {i: summarise(stack.members[i].step, as_record(found.rows[:, i]), rate) for i in sound}
+    # Of a run that failed only the steps before count.
+    trained = {i: as_record(found.rows[: int(found.step[i]) - begun, i]) for i in sound}
+    metrics = {i: summarise(stack.members[i].step, record, rate) for i, record in trained.items()}
     checks: dict[int, Check] = {} if found.look is None else stack.check(step, found.look)
     return [Report(stack.indices[i], metrics[i], checks.get(i)) for i in sound]
 

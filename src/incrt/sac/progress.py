@@ -33,6 +33,12 @@ class Run:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", whole("seed", self.seed, INDEX))
         object.__setattr__(self, "window", whole("window", self.window, COUNT))
+        needed = self.window + (self.runtime.tokens if self.adapts else 2)
+        if self.sac.buffer < needed:
+            raise ValueError(
+                f"buffer must be at least {needed}, for a window of {self.window} and the tokens of the rank; "
+                f"got {self.sac.buffer}"
+            )
 
     @property
     def adapts(self) -> bool:
@@ -109,7 +115,7 @@ class Metrics(NamedTuple):
     step: int
     episode_return: float | None
     """Of the episodes that ended."""
-    reward: float
+    reward: float | None
     critic_loss: float | None
     actor_loss: float | None
     alpha: float | None
@@ -122,12 +128,11 @@ class Metrics(NamedTuple):
 
 
 def summarise(step: int, record: Record, steps_per_s: float) -> Metrics:
-    """The figures of a stretch from what each step measured; up to ``step``, where a failed run stopped."""
+    """The figures of the steps up to ``step``, from what each of them measured."""
     updates = np.asarray(record.learning, bool)
     totals = np.asarray(record.total)[np.isfinite(record.total)]
     losses = {name: _mean(np.asarray(rows)[updates]) for name, rows in record.losses._asdict().items()}
-    reward = float(np.mean(record.reward, dtype=np.float64))
-    return Metrics(step, _mean(totals), reward, **losses, steps_per_s=steps_per_s)
+    return Metrics(step, _mean(totals), _mean(record.reward), **losses, steps_per_s=steps_per_s)
 
 
 def _mean(values: Any) -> float | None:

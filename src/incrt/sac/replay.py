@@ -102,8 +102,8 @@ def add(
 def sample(replay: Replay, key: Array, batch: int, window: int, actions: int) -> Batch:
     """Transitions drawn evenly from those whose windows are whole."""
     records = replay.rewards.shape[0]
-    # One more than a window needs, since the draw may fall on the step before.
-    oldest = jnp.where(replay.size < records, 0, replay.size - records + window + 1)
+    # Two more than a window needs: the step before may be taken, and a step that does not count writes ahead.
+    oldest = jnp.where(replay.size < records - 1, 0, replay.size - records + window + 2)
     # The record at the end of an episode is no transition; a second draw takes its place, or else the step before it.
     drawn = jax.random.randint(key, (2, batch), oldest, jnp.maximum(replay.size - 1, 1))
     is_end = replay.ages[(drawn + 1) % records] == 0

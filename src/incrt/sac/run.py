@@ -107,6 +107,7 @@ def train_step(program: Program, params: Any, state: RunState) -> tuple[RunState
     done = terminated | truncated
     first, fresh = environment.reset_env(reset_key, params)
     healthy = sound & jnp.isfinite(reward) & jnp.all(jnp.isfinite(observation))
+    healthy &= ~done | jnp.all(jnp.isfinite(first))
 
     # store and sample
     replay = memory.add(state.replay, action, reward, terminated, done, observation, first, counts=healthy)
