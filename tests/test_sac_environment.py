@@ -1,7 +1,7 @@
 """What an environment must be to be trained on, and actions in its own bounds."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import gymnax
 import jax
@@ -152,4 +152,4 @@ class Unhashable(Made):
 
 def test_an_environment_that_cannot_be_hashed_is_refused() -> None:
     with pytest.raises(ValueError, match="must be hashable, Unhashable is not"):
-        dimensions(Unhashable(**vars(make())), None)
+        dimensions(cast("Any", Unhashable(**vars(make()))), None)

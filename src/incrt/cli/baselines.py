@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from incrt.cli.conditions import Conditions
 from incrt.cli.figures import draw_tracking
-from incrt.cli.terminal import cell, log, prepare_file, print_json
+from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_file, print_json
 from incrt.config import BenchConfig, preset
 from incrt.evaluation import Evaluation, Trajectory, delta_pct, evaluate, headroom_closed
 from incrt.jsonable import finite
@@ -88,31 +87,10 @@ def reference_rows(tested: Mapping[str, Any], found: Mapping[str, Evaluation]) -
     ]
 
 
-_COLUMNS = {
-    "RMSE": ("rmse", "{:.4f}"),
-    "Δ%": ("delta_pct", "{:+.1f}"),
-    "closed": ("headroom_closed", "{:.0%}"),
-    "max e": ("max_error", "{:.3f}"),
-    "τ rms": ("torque_rms", "{:.1f}"),
-    "τ TV": ("torque_tv", "{:.0f}"),
-    "η sat": ("eta_saturation_pct", "{:.1f}"),
-    "shield": ("shield_active_pct", "{:.2f}"),
-}
-_CAPTION = (
-    "RMSE and max e: tracking error (rad); Δ%: against the baseline; closed: of the way from the best constant to the "
-    "clairvoyant; τ: torque (N m), TV its total variation; "
-    "η sat: feed-forward at its bound (%); shield: steps at which it changed the gains (%)"
-)
-
-
 def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table(title=title, caption=_CAPTION, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("τ_z", justify="right", no_wrap=True)
-    table.add_column("controller", no_wrap=True)
-    for heading in _COLUMNS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = new_table(title, ("τ_z", "controller", *COLUMNS), "; ".join(MEANINGS.values()))
     for row, following in zip(rows, [*rows[1:], None], strict=True):
         last = following is None or following["tau_z"] != row["tau_z"]
-        cells = [cell(row[key], form) for key, form in _COLUMNS.values()]
+        cells = [cell(row[key], form) for key, form in COLUMNS.values()]
         table.add_row(f"{row['tau_z']:g}", row["controller"].replace("_", " "), *cells, end_section=last)
     return table

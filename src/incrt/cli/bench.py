@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 
 import jax
 import tyro
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from incrt.bench import make_bench
-from incrt.cli.terminal import log, print_json
+from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import EncoderConfig, RuntimeConfig, SacConfig, preset
 from incrt.config.rules import COUNT, whole
 from incrt.sac.population import Population
@@ -129,9 +128,7 @@ _FORMS = {
 
 
 def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for key in rows[0]:
-        table.add_column(_FORMS[key][0], justify="right", no_wrap=True)
+    table = new_table(title, [_FORMS[key][0] for key in rows[0]])
     for row in rows:
         table.add_row(*(_FORMS[key][1].format(value) for key, value in row.items()))
     return table

@@ -7,14 +7,12 @@ from statistics import fmean, stdev
 from typing import Annotated, Any
 
 import tyro
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from incrt.cli.baselines import reference_rows
 from incrt.cli.conditions import Conditions
 from incrt.cli.figures import draw_run
-from incrt.cli.terminal import cell, log, prepare_folder, print_json
+from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_folder, print_json
 from incrt.runs import REFERENCES, Trained, evaluate_run, find_runs, reference_evaluation, write_evaluation
 
 
@@ -68,37 +66,25 @@ def evaluated(
     return [row for rows in beside.values() for row in rows] + learned
 
 
-_COLUMNS = {
-    "RMSE": ("rmse", "{:.4f}"),
-    "Δ%": ("delta_pct", "{:+.1f}"),
-    "closed": ("headroom_closed", "{:.0%}"),
-    "max e": ("max_error", "{:.3f}"),
-    "shield": ("shield_active_pct", "{:.2f}"),
-}
-_CAPTION = (
-    "RMSE and max e: tracking error (rad); Δ%: against the baseline; closed: of the way from the best constant to the "
-    "clairvoyant; shield: steps at which it changed the gains (%); K: heads at the end; + and -: heads grown and "
-    "pruned; held: events whose certificate holds"
-)
+_SHOWN = ("RMSE", "Δ%", "closed", "max e", "shield")
+_OF_TRAINING = "K: heads at the end; + and -: heads grown and pruned; held: events whose certificate holds"
 
 
 def print_results(title: str, rows: Sequence[dict[str, Any]]) -> None:
     """The references, then every run, then the mean of the runs."""
-    table = Table(title=title, caption=_CAPTION, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("τ_z", justify="right", no_wrap=True)
-    table.add_column("controller", no_wrap=True)
-    for heading in (*_COLUMNS, "K", "+", "-", "held"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    caption = "; ".join([*(MEANINGS[name] for name in _SHOWN if name in MEANINGS), _OF_TRAINING])
+    table = new_table(title, ("τ_z", "controller", *_SHOWN, "K", "+", "-", "held"), caption)
+    columns = [COLUMNS[name] for name in _SHOWN]
     learned = [row for row in rows if "seed" in row]
     for row in rows:
         name = f"{row['controller']}, seed {row['seed']}" if "seed" in row else row["controller"].replace("_", " ")
-        cells = [cell(row[key], form) for key, form in _COLUMNS.values()]
+        cells = [cell(row[key], form) for key, form in columns]
         last = row is rows[-1] or ("seed" not in row and row["controller"] == REFERENCES[-1])
         table.add_row(f"{row['tau_z']:g}", name, *cells, *_training(row), end_section=last)
     for tau_z in dict.fromkeys(row["tau_z"] for row in learned):
         found = [row for row in learned if row["tau_z"] == tau_z]
         if len(found) > 1:
-            means = [cell(_mean([row[key] for row in found]), form) for key, form in _COLUMNS.values()]
+            means = [cell(_mean([row[key] for row in found]), form) for key, form in columns]
             table.add_row(f"{tau_z:g}", f"mean of {len(found)}", *means)
     console = Console()
     console.print(table)

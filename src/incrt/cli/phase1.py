@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from incrt.cli.terminal import log, print_json
+from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import preset
 from incrt.phase1 import surrogate
 
@@ -69,9 +68,8 @@ def _spectra(title: str, rows: Sequence[dict[str, Any]]) -> Table:
         "K: heads to train with; rank: eigenvalues that make up the part alpha of their sum; "
         "λ1 ...: eigenvalues of the autocovariance of d(cost)/d(memory), % of their sum"
     )
-    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in ("τ_z", "W", "alpha", "K", "rank", *(f"λ{i + 1}" for i in range(_SHOWN_EIGENVALUES))):
-        table.add_column(heading, justify="right", no_wrap=True)
+    headings = ("τ_z", "W", "alpha", "K", "rank", *(f"λ{i + 1}" for i in range(_SHOWN_EIGENVALUES)))
+    table = new_table(title, headings, caption)
     for row in rows:
         numbers = (row["tau_z"], row["window"], row["alpha"], row["k"], row["rank"])
         shown = (f"{100 * part:.1f}" for part in row["spectrum"][:_SHOWN_EIGENVALUES])

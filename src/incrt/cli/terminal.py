@@ -2,10 +2,13 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
 
 log = Console(stderr=True, highlight=False)
 
@@ -13,6 +16,35 @@ log = Console(stderr=True, highlight=False)
 def print_json(value: Any) -> None:
     """JSON and nothing else."""
     sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+COLUMNS = {
+    "RMSE": ("rmse", "{:.4f}"),
+    "Δ%": ("delta_pct", "{:+.1f}"),
+    "closed": ("headroom_closed", "{:.0%}"),
+    "max e": ("max_error", "{:.3f}"),
+    "τ rms": ("torque_rms", "{:.1f}"),
+    "τ TV": ("torque_tv", "{:.0f}"),
+    "η sat": ("eta_saturation_pct", "{:.1f}"),
+    "shield": ("shield_active_pct", "{:.2f}"),
+}
+"""Headings of what can be said of a controller: the field of its evaluation, and how it is printed."""
+MEANINGS = {
+    "RMSE": "RMSE and max e: tracking error (rad)",
+    "Δ%": "Δ%: against the baseline",
+    "closed": "closed: of the way from the best constant to the clairvoyant",
+    "τ rms": "τ: torque (N m), TV its total variation",
+    "η sat": "η sat: feed-forward at its bound (%)",
+    "shield": "shield: steps at which it changed the gains (%)",
+}
+
+
+def new_table(title: str, headings: Sequence[str], caption: str | None = None) -> Table:
+    """A table without rows; names are to the left, figures to the right."""
+    table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "controller" else "right", no_wrap=True)
+    return table
 
 
 def cell(value: float | None, form: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from incrt.evaluation import Trajectory
 
@@ -59,8 +60,8 @@ def heads_figure(
         found = [check for check in checks if check["action"] == action]
         if found:
             heads.plot([check["step"] for check in found], [check["k"] for check in found], marker, label=action)
-    heads.set_ylabel("heads K")
-    heads.set_ylim(bottom=0)
+    heads.set(ylabel="heads K", ylim=(0, 1 + max((check["k"] for check in checks), default=0)))
+    heads.yaxis.set_major_locator(MaxNLocator(integer=True))
     ranks = heads.twinx()
     measured = [check for check in checks if check["rank"] is not None]
     ranks.plot([check["step"] for check in measured], [check["rank"] for check in measured], ".", color="tab:gray")
