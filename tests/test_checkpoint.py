@@ -10,7 +10,8 @@ import pytest
 from small_runs import SAC, small_run
 
 from incrt.sac.checkpoint import checksum, latest, save, steps_saved
-from incrt.sac.population import Population, Saved
+from incrt.sac.population import Population
+from incrt.sac.progress import Failure, Saved
 
 LOGS = {"events.jsonl": 10, "metrics.jsonl": 20}
 
@@ -25,20 +26,20 @@ def saved() -> list[Saved]:
 
 def load(folder: Path, logs: dict[str, int] = LOGS) -> tuple[int | None, list[str]]:
     refused: list[str] = []
-    found = latest(folder, small_run(42), lambda: logs, refused.append)
-    return None if found is None else found[0].step, refused
+    found = latest(folder, "seed 42", small_run(42), logs, refused.append)
+    return None if found is None else found[0].progress.step, refused
 
 
 def write(folder: Path, saved: list[Saved]) -> None:
     for each in saved:
-        save(folder, each.progress, each.state, LOGS)
+        save(folder, "seed 42", each, LOGS)
 
 
 def test_what_is_read_is_what_was_written(tmp_path: Path, saved: list[Saved]) -> None:
     write(tmp_path, saved)
-    found = latest(tmp_path, small_run(42), lambda: LOGS, pytest.fail)
+    found = latest(tmp_path, "seed 42", small_run(42), LOGS, pytest.fail)
     assert found is not None
-    progress, state, logs = found
+    (progress, state), logs = found
     for name in ("step", "controller", "ranks", "certificates", "failure"):
         assert getattr(progress, name) == getattr(saved[-1].progress, name)
     assert logs == LOGS
@@ -110,6 +111,32 @@ def test_another_format_is_refused(tmp_path: Path, saved: list[Saved]) -> None:
     assert "format is 99" in refused[0]
 
 
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, saved: list[Saved]) -> None:
+    write(tmp_path, saved[:1])
+    save(tmp_path, "seed 43", saved[1], LOGS)
+    step, refused = load(tmp_path)
+    assert step == 40
+    assert "it is of another run" in refused[0]
+
+
+def test_a_refused_checkpoint_does_not_count_as_one_of_the_two(tmp_path: Path, saved: list[Saved]) -> None:
+    write(tmp_path, saved[:2])
+    flip(tmp_path / f"{80:09d}.safetensors")
+    assert load(tmp_path)[0] == 40
+    save(tmp_path, "seed 42", saved[2], LOGS)
+    assert steps_saved(tmp_path) == [40, 120]
+
+
+def test_a_failure_is_kept(tmp_path: Path, saved: list[Saved]) -> None:
+    failed = saved[0].progress.copy()
+    failed.failure = Failure(40, "the critic's loss")
+    write(tmp_path, [Saved(failed, saved[0].state)])
+    found = latest(tmp_path, "seed 42", small_run(42), LOGS, pytest.fail)
+    assert found is not None
+    assert found[0].progress.failure == failed.failure
+    assert found[0].progress.finished
+
+
 def test_logs_that_were_cut_refuse_the_checkpoint(tmp_path: Path, saved: list[Saved]) -> None:
     write(tmp_path, saved)
     with pytest.raises(ValueError, match="no checkpoint in"):
@@ -121,7 +148,7 @@ def test_tensors_of_another_network_are_refused(tmp_path: Path, saved: list[Save
     refused: list[str] = []
     other = small_run(42, sac=SAC.replace(hidden=(8, 9)))
     with pytest.raises(ValueError, match="start the run anew"):
-        latest(tmp_path, other, lambda: LOGS, refused.append)
+        latest(tmp_path, "seed 42", other, LOGS, refused.append)
     assert "shape" in refused[0]
 
 
@@ -135,7 +162,7 @@ def test_a_write_that_is_cut_short_leaves_the_last_checkpoint(
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
-        save(tmp_path, saved[2].progress, saved[2].state, LOGS)
+        save(tmp_path, "seed 42", saved[2], LOGS)
     monkeypatch.undo()
     assert load(tmp_path) == (80, [])
     assert not list(tmp_path.glob("*.aside"))

@@ -117,6 +117,7 @@ def test_options_reach_the_configuration(tmp_path: Path) -> None:
         grace=3000,
         share="relative",
         shield=False,
+        penalty=False,
     )
     (job,) = train.jobs()
     run = job.run

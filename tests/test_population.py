@@ -13,8 +13,8 @@ from small_runs import ENCODER, RUNTIME, SAC, small_run
 from incrt.certificates import GrowCertificate, PruneCertificate
 from incrt.runtime import first_state
 from incrt.sac.group import Group
-from incrt.sac.population import News, Population, Saved, find_device
-from incrt.sac.progress import Run, first_progress
+from incrt.sac.population import News, Population, find_device
+from incrt.sac.progress import Failure, Run, Saved, first_progress
 from incrt.sac.run import RunState
 from incrt.sac.stack import Stack
 
@@ -138,17 +138,20 @@ def test_a_run_that_fails_late_keeps_its_last_finite_parameters() -> None:
     assert reports[0].check is None
 
 
-def test_heads_that_are_not_finite_fail_at_the_check() -> None:
+def test_an_actor_that_is_not_finite_is_named_and_its_check_is_none() -> None:
     group = Population([small_run(42)], "cpu").groups[0]
     group.advance()
     stack = group.stacks[0]
-    seen = stack.look()
-    checks = stack.check(40, seen._replace(shares=seen.shares * jnp.nan))
-    assert checks == {}
-    failure = stack.members[0].failure
-    assert failure is not None
-    assert (failure.step, failure.cause) == (40, "the heads' output")
-    assert int(stack.states.cause[0]) == 4
+    seen = jax.device_get(stack.look())
+    assert stack.check(40, seen._replace(shares=seen.shares * np.nan)) == {}
+    assert stack.members[0].failure is None
+    learned = stack.states.learner.learned
+    broken = learned._replace(actor=jax.tree.map(lambda x: x * jnp.nan, learned.actor))
+    stack.states = stack.states._replace(learner=stack.states.learner._replace(learned=broken))
+    group.advance()
+    assert stack.members[0].failure == Failure(20, "the actor's action")
+    replay = group.states()[0].replay
+    assert np.all(np.isfinite(replay.frames[: replay.size]))
 
 
 # --- checks ----------------------------------------------------------------------------------------------------
@@ -214,6 +217,14 @@ def test_stop_ends_the_training_and_gives_every_run_to_be_saved() -> None:
     assert all(each.step < SAC.steps for each in population.progress)
     for i, each in saved.items():
         assert each.state.step == each.progress.step == population.progress[i].step
+
+
+@pytest.mark.parametrize(
+    ("save_every", "steps"), [(20, [*range(20, 141, 20)]), (30, [40, 80, 120, 140]), (1000, [140])]
+)
+def test_runs_are_saved_at_the_first_check_that_is_due(save_every: int, steps: list[int]) -> None:
+    news = list(Population([small_run(42)], "cpu").train(save_every))
+    assert [saved.progress.step for each in news for _, saved in each.saved] == steps
 
 
 def test_bad_populations_are_refused() -> None:

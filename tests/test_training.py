@@ -10,9 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
 import pytest
 from small_runs import BENCH, ENCODER, RUNTIME, SAC
 
+import incrt
+from incrt.sac.folder import RunFolder
+from incrt.sac.networks import mean_action
 from incrt.sac.policy import load
 from incrt.sac.population import News, Population
 from incrt.sac.training import Job, bench_job, train, until_signalled
@@ -125,9 +129,57 @@ def test_a_finished_run_is_left_alone(peaceful: Path) -> None:
 def test_a_finished_run_can_be_made_longer(peaceful: Path, tmp_path: Path) -> None:
     folder = tmp_path / "seed-42"
     assert train([small_job(folder, steps=100)], "cpu")[0].step == 100
+    (folder / "eval.json").write_text("{}")
     assert train([small_job(folder)], "cpu")[0].step == SAC.steps
     assert_same_run(folder, peaceful)
     assert json.loads((folder / "config.json").read_text())["sac"]["steps"] == SAC.steps
+    assert not (folder / "eval.json").exists()  # it was of the shorter run
+    with pytest.raises(ValueError, match="holds a run of 140 steps; it can be made longer, not shorter"):
+        train([small_job(folder, steps=100)], "cpu")
+
+
+def test_a_kill_before_the_last_checkpoint_is_made_good(peaceful: Path, tmp_path: Path) -> None:
+    """The results are written first: without the checkpoint they are made again, with it they are there."""
+    folder = tmp_path / "seed-42"
+    shutil.copytree(peaceful, folder)
+    for path in (folder / "checkpoint").glob(f"{SAC.steps:09d}*"):
+        path.unlink()
+    (folder / "config.json.1.aside").write_text("{")
+    (folder / "checkpoint" / "1.safetensors.1.aside").write_text("{")
+    train([small_job(folder)], "cpu")
+    assert_same_run(folder, peaceful)
+    assert not list(folder.rglob("*.aside"))
+
+
+def test_a_kill_while_the_folder_is_made_leaves_one_that_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "config.json.1.aside").write_text("{")
+    RunFolder(tmp_path, small_job(tmp_path).run, {"seed": 42}, pytest.fail).open()
+    assert json.loads((tmp_path / "config.json").read_text())["seed"] == 42
+
+
+def test_a_checkpoint_of_another_seed_is_refused(peaceful: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "seed-43"
+    train([small_job(folder, seed=43, steps=20)], "cpu")
+    shutil.rmtree(folder / "checkpoint")
+    shutil.copytree(peaceful / "checkpoint", folder / "checkpoint")
+    warnings: list[str] = []
+    with pytest.raises(ValueError, match="no checkpoint in"):
+        train([small_job(folder, seed=43)], "cpu", warn=warnings.append)
+    assert "it is of another run" in warnings[0]
+
+
+def test_the_saved_policy_sees_its_window(peaceful: Path) -> None:
+    """The controller keeps the window itself; here evaluate_policy keeps it."""
+    policy = load(peaceful / "policy.safetensors")
+
+    def act(contexts: Any) -> Any:
+        return mean_action(policy.actor, policy.encoder.features(policy.actor.encoder, policy.mask, contexts))
+
+    expected, _ = incrt.evaluate_policy(BENCH, jax.jit(act))
+    found, _ = incrt.evaluate(BENCH, policy)
+    assert found.rmse == pytest.approx(expected.rmse, rel=1e-4)
+    frozen, _ = incrt.evaluate_policy(BENCH, jax.jit(lambda contexts: act(contexts[:, -1:].repeat(5, axis=1))))
+    assert abs(frozen.rmse - expected.rmse) > 1e-3 * expected.rmse  # the window makes a difference
 
 
 def test_a_folder_of_another_run_is_refused_and_left_as_it_is(peaceful: Path) -> None:

@@ -206,8 +206,11 @@ class Bench:
     def shield_distance(self, observation: Array, action: Array, params: Params) -> Array:
         """Distance in the unit cube from an action to the admissible ones, as the shield would see it.
 
-        A function of what a replay buffer holds, with finite gradients: made for a penalty on the actor.
+        A function of what a replay buffer holds, with finite gradients: made for a penalty on the actor. Without a
+        shield every action is admissible.
         """
+        if not self.shield:
+            return jnp.zeros((), action.dtype)
         q, dq, q_d, dq_d = jnp.split(observation[: 4 * self.dof], 4)
         target = Target(q_d, dq_d, jnp.zeros_like(q_d))
         gains = params.law.box.from_unit(action)

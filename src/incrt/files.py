@@ -3,11 +3,14 @@
 import os
 from pathlib import Path
 
+ASIDE = ".aside"
+"""How the names of files end that are being written."""
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write aside, see it onto the disk, rename: a reader, or the next start, meets the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.name}.{os.getpid()}.aside")
+    aside = path.with_name(f"{path.name}.{os.getpid()}{ASIDE}")
     try:
         with aside.open("wb") as file:
             file.write(content)

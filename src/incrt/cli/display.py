@@ -115,7 +115,7 @@ class Display:
             if progress.failure is not None:
                 event = f"failed: {progress.failure.cause} is not finite"
             table.add_row(self._folders[i].name, str(progress.step), str(progress.heads), found, event)
-        parts: list[Any] = [ProgressBar(sum(each.run.sac.steps for each in runs), sum(each.step for each in runs), 60)]
+        parts: list[Any] = [ProgressBar(sum(each.run.sac.steps for each in runs), sum(each.step for each in runs), 40)]
         parts += [Text(self._line(runs)), table]
         if len(runs) > _SHOWN_RUNS:
             parts.append(Text(f"and {len(runs) - _SHOWN_RUNS} more"))

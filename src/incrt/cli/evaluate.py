@@ -1,6 +1,6 @@
 """``incrt evaluate``, and the table that ``incrt train`` ends with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -49,14 +49,14 @@ def evaluated(
         run.bench.replace(**conditions)  # refuses what is wrong before any work
     if figures_folder is not None:
         prepare_folder(figures_folder)
-    beside: dict[float, list[dict[str, Any]]] = {}
+    beside: dict[Hashable, list[dict[str, Any]]] = {}  # by the bench they were tested on
     learned = []
     for run in runs:
         with log.status(f"evaluating {run.folder.name}"):
             config = run.bench.replace(**conditions)
-            if config.tau_z not in beside:
+            if config not in beside:
                 found = {name: reference_evaluation(name, run.bench, config)[0] for name in REFERENCES}
-                beside[config.tau_z] = reference_rows({"tau_z": config.tau_z}, found)
+                beside[config] = reference_rows({"tau_z": config.tau_z}, found)
             figures, trajectory = evaluate_run(run, **conditions)
             if not conditions:
                 write_evaluation(run, figures)
@@ -66,7 +66,7 @@ def evaluated(
     return [row for rows in beside.values() for row in rows] + learned
 
 
-_SHOWN = ("RMSE", "Δ%", "closed", "max e", "shield")
+_SHOWN = ("RMSE", "Δ%", "closed", "max e", "τ TV")
 _OF_TRAINING = "K: heads at the end; + and -: heads grown and pruned; held: events whose certificate holds"
 
 
@@ -76,21 +76,31 @@ def print_results(title: str, rows: Sequence[dict[str, Any]]) -> None:
     table = new_table(title, ("τ_z", "controller", *_SHOWN, "K", "+", "-", "held"), caption)
     columns = [COLUMNS[name] for name in _SHOWN]
     learned = [row for row in rows if "seed" in row]
+    sound = [row for row in learned if row["training"]["failure"] is None]
     for row in rows:
         name = f"{row['controller']}, seed {row['seed']}" if "seed" in row else row["controller"].replace("_", " ")
         cells = [cell(row[key], form) for key, form in columns]
         last = row is rows[-1] or ("seed" not in row and row["controller"] == REFERENCES[-1])
         table.add_row(f"{row['tau_z']:g}", name, *cells, *_training(row), end_section=last)
-    for tau_z in dict.fromkeys(row["tau_z"] for row in learned):
-        found = [row for row in learned if row["tau_z"] == tau_z]
+    for tau_z, found in _by_regime(sound).items():
         if len(found) > 1:
             means = [cell(_mean([row[key] for row in found]), form) for key, form in columns]
             table.add_row(f"{tau_z:g}", f"mean of {len(found)}", *means)
     console = Console()
     console.print(table)
-    for tau_z in dict.fromkeys(row["tau_z"] for row in learned):
-        found = [row for row in learned if row["tau_z"] == tau_z]
+    for tau_z, found in _by_regime(sound).items():
         console.print(_sentence(tau_z, found), highlight=False, soft_wrap=True)
+    for row in learned:
+        if (failure := row["training"]["failure"]) is not None:
+            words = f"seed {row['seed']} failed at step {failure['step']}: {failure['cause']} is not finite"
+            console.print(words, highlight=False, soft_wrap=True)
+
+
+def _by_regime(rows: Sequence[dict[str, Any]]) -> dict[float, list[dict[str, Any]]]:
+    found: dict[float, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["tau_z"], []).append(row)
+    return found
 
 
 def _training(row: dict[str, Any]) -> list[str]:
@@ -98,17 +108,10 @@ def _training(row: dict[str, Any]) -> list[str]:
     training = row.get("training")
     if training is None:
         return ["", "", "", ""]
-    if training["failure"] is not None:
-        return ["failed", "", "", ""]
-    if training["guarantees"] is None:
+    if (found := training["guarantees"]) is None:
         return [str(training["heads"]), "", "", ""]
-    found = training["guarantees"]
-    return [
-        str(training["heads"]),
-        str(found["grows"]),
-        str(found["prunes"]),
-        f"{found['certificates_held']}/{found['grows'] + found['prunes']}",
-    ]
+    held = f"{found['certificates_held']}/{found['grows'] + found['prunes']}"
+    return [str(training["heads"]), str(found["grows"]), str(found["prunes"]), held]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -35,7 +35,7 @@ def draw_run(run: Trained, config: BenchConfig, trajectory: Trajectory, folder: 
     draw_tracking(folder / f"{name}-tracking.png", name, config, {**beside, "policy": trajectory})
     checks, stretches = (_lines(run.folder / log_name) for log_name in ("events.jsonl", "metrics.jsonl"))
     path = folder / f"{name}-heads.png"
-    heads_figure(f"{name}, tau_z = {config.tau_z:g} s", checks, stretches, path)
+    heads_figure(f"{name}, tau_z = {config.tau_z:g} s", run.conclusion["heads"], checks, stretches, path)
     _say(path)
 
 

@@ -33,7 +33,7 @@ MEANINGS = {
     "RMSE": "RMSE and max e: tracking error (rad)",
     "Δ%": "Δ%: against the baseline",
     "closed": "closed: of the way from the best constant to the clairvoyant",
-    "τ rms": "τ: torque (N m), TV its total variation",
+    "τ TV": "τ: torque (N m), TV its total variation",
     "η sat": "η sat: feed-forward at its bound (%)",
     "shield": "shield: steps at which it changed the gains (%)",
 }

@@ -85,7 +85,7 @@ class Train:
         bench = preset(self.preset, tau_z=self.tau_z, shield=self.shield, **given(window=self.window))
         encoder = encoder_preset(self.preset, encoder=self.encoder, **given(k_max=self.k_max, k_init=self.k_init))
         runtime = runtime_preset(self.preset, **given(grace=self.grace, share=self.share))
-        sac = SacConfig(steps=self.steps, penalty=self.penalty and self.shield)
+        sac = SacConfig(steps=self.steps, penalty=self.penalty)
         return [
             bench_job(self.out / f"seed-{seed}", seed, bench, encoder, runtime, sac) for seed in parse_seeds(self.seeds)
         ]

@@ -48,19 +48,24 @@ def tracking_figure(title: str, trajectories: Mapping[str, Trajectory], path: Pa
 
 
 def heads_figure(
-    title: str, checks: Sequence[Mapping[str, Any]], stretches: Sequence[Mapping[str, Any]], path: Path
+    title: str,
+    heads_at_end: int,
+    checks: Sequence[Mapping[str, Any]],
+    stretches: Sequence[Mapping[str, Any]],
+    path: Path,
 ) -> None:
     """K(t) with its events and the rank that asks for growth, and the return; from a run's events and metrics."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     FigureCanvasAgg(figure)
     heads, returns = figure.subplots(2, 1, sharex=True)
-    steps = [0, *(check["step"] for check in checks)]
-    heads.step(steps, [_heads_before(checks), *(check["k"] for check in checks)], where="post", label="K(t)")
+    steps = [0, *(check["step"] for check in checks), *(stretch["step"] for stretch in stretches[-1:])]
+    counts = [*(check["k"] for check in checks), heads_at_end]
+    heads.step(steps, [_heads_before(checks, heads_at_end), *counts][: len(steps)], where="post", label="K(t)")
     for action, marker in (("grow", "^"), ("prune", "v")):
         found = [check for check in checks if check["action"] == action]
         if found:
             heads.plot([check["step"] for check in found], [check["k"] for check in found], marker, label=action)
-    heads.set(ylabel="heads K", ylim=(0, 1 + max((check["k"] for check in checks), default=0)))
+    heads.set(ylabel="heads K", ylim=(0, 1 + max(counts)))
     heads.yaxis.set_major_locator(MaxNLocator(integer=True))
     ranks = heads.twinx()
     measured = [check for check in checks if check["rank"] is not None]
@@ -77,7 +82,7 @@ def heads_figure(
     figure.savefig(path, dpi=120)
 
 
-def _heads_before(checks: Sequence[Mapping[str, Any]]) -> int:
+def _heads_before(checks: Sequence[Mapping[str, Any]], heads_at_end: int) -> int:
     """K before the first check."""
     change = {"noop": 0, "grow": 1, "prune": -1}
-    return int(checks[0]["k"] - change[checks[0]["action"]]) if checks else 0
+    return int(checks[0]["k"] - change[checks[0]["action"]]) if checks else heads_at_end

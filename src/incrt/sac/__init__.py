@@ -1,8 +1,8 @@
 """The population engine: many runs of Soft Actor-Critic at once."""
 
 from incrt.sac.policy import load as load_policy
-from incrt.sac.population import News, Population, Saved
-from incrt.sac.progress import Progress, Report, Run
+from incrt.sac.population import News, Population
+from incrt.sac.progress import Progress, Report, Run, Saved
 from incrt.sac.rollout import deterministic_returns
 from incrt.sac.training import Job, bench_job, train
 

@@ -20,8 +20,8 @@ import safetensors.numpy
 from incrt import certificates
 from incrt.files import write_whole
 from incrt.runtime import RuntimeState
-from incrt.sac.progress import Failure, Progress, Run
-from incrt.sac.run import RunState, start
+from incrt.sac.progress import Failure, Progress, Run, Saved
+from incrt.sac.run import start
 
 FORMAT = 1
 """Raised when what a checkpoint holds changes."""
@@ -33,13 +33,15 @@ class DamagedError(ValueError):
     """A checkpoint that cannot be used, and why."""
 
 
-def save(folder: Path, progress: Progress, state: RunState, logs: Mapping[str, int]) -> None:
-    """Add a checkpoint; ``logs`` are the lengths of the run's log files at this moment."""
-    tensors = safetensors.numpy.save(named(state))
+def save(folder: Path, identity: str, saved: Saved, logs: Mapping[str, int]) -> None:
+    """Add a checkpoint of the run that ``identity`` stands for; ``logs`` are the lengths of its logs at this moment."""
+    progress = saved.progress
+    tensors = safetensors.numpy.save(named(saved.state))
     path = folder / f"{progress.step:09d}"
     write_whole(path.with_suffix(".safetensors"), tensors)
     content = {
         "format": FORMAT,
+        "run": identity,
         "tensors": hashlib.sha256(tensors).hexdigest(),
         "logs": dict(logs),
         "step": progress.step,
@@ -49,9 +51,10 @@ def save(folder: Path, progress: Progress, state: RunState, logs: Mapping[str, i
         "failure": None if progress.failure is None else progress.failure._asdict(),
     }
     write_whole(path.with_suffix(".json"), json.dumps({"content": content, "checksum": checksum(content)}).encode())
-    for old in steps_saved(folder)[:-_KEPT]:
-        for suffix in (".json", ".safetensors"):
-            (folder / f"{old:09d}{suffix}").unlink(missing_ok=True)
+    kept = {f"{step:09d}" for step in steps_saved(folder)[-_KEPT:]}
+    for old in folder.iterdir():
+        if old.stem.isdigit() and old.stem not in kept:
+            old.unlink()
 
 
 def steps_saved(folder: Path) -> list[int]:
@@ -60,27 +63,35 @@ def steps_saved(folder: Path) -> list[int]:
 
 
 def latest(
-    folder: Path, run: Run, logs: Callable[[], Mapping[str, int]], refuse: Callable[[str], None]
-) -> tuple[Progress, RunState, Mapping[str, int]] | None:
-    """The newest checkpoint that is sound; ``refuse`` is told of each that is not, and why. None if there is none.
+    folder: Path, identity: str, run: Run, logs: Mapping[str, int], refuse: Callable[[str], None]
+) -> tuple[Saved, Mapping[str, int]] | None:
+    """The newest checkpoint that is sound, and the logs' lengths then; None if there is no checkpoint.
 
-    Where there are checkpoints and none is sound, it is for the user to give the run up.
+    ``refuse`` is told of each that is not sound, and why; it is put aside. Where none is sound, it is for the user to
+    give the run up.
     """
     steps = steps_saved(folder)
     for step in reversed(steps):
+        path = folder / f"{step:09d}"
         try:
-            return _load(folder / f"{step:09d}", run, logs())
+            found = _load(path, identity, run, logs)
         except DamagedError as error:
             refuse(f"checkpoint at step {step} in {folder} is not used: {error}")
+        else:
+            for worse in steps[steps.index(step) + 1 :]:
+                (folder / f"{worse:09d}.json").replace(folder / f"{worse:09d}.json.refused")
+            return found
     if steps:
         raise ValueError(f"no checkpoint in {folder} can be used; remove {folder.parent} to start the run anew")
     return None
 
 
-def _load(path: Path, run: Run, logs: Mapping[str, int]) -> tuple[Progress, RunState, Mapping[str, int]]:
+def _load(path: Path, identity: str, run: Run, logs: Mapping[str, int]) -> tuple[Saved, Mapping[str, int]]:
     content = _read_content(path.with_suffix(".json"))
     if content["format"] != FORMAT:
         raise DamagedError(f"its format is {content['format']}, this version writes {FORMAT}")
+    if content["run"] != identity:
+        raise DamagedError("it is of another run")
     for name, length in content["logs"].items():
         if logs.get(name, 0) < length:
             raise DamagedError(f"{name} has {logs.get(name, 0)} bytes, {length} were written before it")
@@ -98,7 +109,7 @@ def _load(path: Path, run: Run, logs: Mapping[str, int]) -> tuple[Progress, RunS
         certificates=[certificates.from_json(each) for each in content["certificates"]],
         failure=None if content["failure"] is None else Failure(**content["failure"]),
     )
-    return progress, unnamed(safetensors.numpy.load(tensors), _template(run)), content["logs"]
+    return Saved(progress, unnamed(safetensors.numpy.load(tensors), _template(run))), content["logs"]
 
 
 def _read_content(path: Path) -> Any:

@@ -6,6 +6,7 @@ takes to go on.
 """
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -18,12 +19,11 @@ import jax
 import jax.numpy as jnp
 
 from incrt import certificates
-from incrt.files import write_whole
+from incrt.files import ASIDE, write_whole
 from incrt.jsonable import finite
 from incrt.sac import checkpoint, policy
 from incrt.sac.checks import look
-from incrt.sac.population import Saved
-from incrt.sac.progress import Check, Report, Run
+from incrt.sac.progress import Check, Report, Run, Saved
 from incrt.steady_state import conclude
 
 _LOGS = ("events.jsonl", "metrics.jsonl")
@@ -38,23 +38,29 @@ class RunFolder:
     def __init__(self, path: Path, run: Run, about: Mapping[str, Any], warn: Callable[[str], None]) -> None:
         self.path, self.run, self._warn = path, run, warn
         self._about = json.loads(json.dumps(finite(about)))
+        unchanging = {name: value for name, value in _flat(self._about).items() if name != _LENGTH}
+        self._identity = checkpoint.checksum(unchanging)
 
     def open(self) -> Saved | None:
         """Make the folder, or find where the run in it stands; a folder of another run is refused."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            for left_behind in self.path.glob(f"**/*{ASIDE}"):  # by a kill
+                left_behind.unlink()
             if not self._is_known():
                 self._describe()
-            found = checkpoint.latest(self.path / "checkpoint", self.run, self.log_lengths, self._warn)
+            found = checkpoint.latest(
+                self.path / "checkpoint", self._identity, self.run, self.log_lengths(), self._warn
+            )
             for name in _LOGS:
                 (self.path / name).touch()
-                os.truncate(self.path / name, 0 if found is None else found[2].get(name, 0))
-            if found is None or not found[0].finished:
+                os.truncate(self.path / name, 0 if found is None else found[1].get(name, 0))
+            if found is None or not found[0].progress.finished:
                 for name in _RESULTS:  # of a run that was shorter
                     (self.path / name).unlink(missing_ok=True)
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from error
-        return None if found is None else Saved(*found[:2])
+        return None if found is None else found[0]
 
     def _is_known(self) -> bool:
         """Whether the folder describes this run already."""
@@ -64,13 +70,16 @@ class RunFolder:
                 raise ValueError(f"{self.path} is not empty and has no config.json: it is not the folder of a run")
             return False
         try:
-            written = json.loads(path.read_text())
-        except ValueError as error:
+            written = dict(json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{path} cannot be read: {error}") from None
-        unlike = [name for name in _differences(written, self._about) if name != _LENGTH]
-        if unlike:
-            raise ValueError(f"{self.path} holds another run, with another {', '.join(unlike)}; choose another folder")
-        return not _differences(written, self._about)
+        before, now = _flat(written), _flat(self._about)
+        unlike = [name for name in now if before.get(name) != now[name]]
+        if others := [name for name in unlike if name != _LENGTH]:
+            raise ValueError(f"{self.path} holds another run, with another {', '.join(others)}; choose another folder")
+        if unlike and before[_LENGTH] > now[_LENGTH]:
+            raise ValueError(f"{self.path} holds a run of {before[_LENGTH]} steps; it can be made longer, not shorter")
+        return not unlike
 
     def _describe(self) -> None:
         written = {**self._about, "made_by": made_by()}
@@ -84,14 +93,14 @@ class RunFolder:
             self._append("events.jsonl", _entry(report.check))
 
     def save(self, saved: Saved, log_lengths: Mapping[str, int]) -> None:
-        """Add a checkpoint, made when the logs were so long; at the end of the run also the policy."""
-        checkpoint.save(self.path / "checkpoint", saved.progress, saved.state, log_lengths)
-        if saved.progress.finished:
+        """Add a checkpoint, made when the logs were so long; at the end of the run before that the results."""
+        if saved.progress.finished:  # so a run whose last checkpoint is there has its results
             learned = saved.state.learner.learned
             encoder = self.run.program().algorithm.encoder
             policy.save(self.path / "policy.safetensors", policy.LearnedPolicy(encoder, learned.actor, learned.mask))
             concluded = json.dumps(finite(conclusion(saved)), indent=2, allow_nan=False) + "\n"
             write_whole(self.path / "conclusion.json", concluded.encode())
+        checkpoint.save(self.path / "checkpoint", self._identity, saved, log_lengths)
 
     def _append(self, name: str, entry: Mapping[str, Any]) -> None:
         with (self.path / name).open("a") as file:
@@ -118,8 +127,9 @@ def conclusion(saved: Saved) -> dict[str, Any]:
         shares = [
             float(share) for share in look(run.program(), run.runtime, jax.tree.map(jnp.asarray, saved.state)).shares
         ]
-        mask = progress.controller.mask
-        guarantees = conclude(run.runtime, mask, progress.ranks, shares, progress.certificates).to_json()
+        if all(map(math.isfinite, shares)):
+            mask = progress.controller.mask
+            guarantees = conclude(run.runtime, mask, progress.ranks, shares, progress.certificates).to_json()
     return {
         "steps": progress.step,
         "heads": progress.heads,
@@ -141,15 +151,12 @@ def _entry(check: Check) -> dict[str, Any]:
     return entry if check.certificate is None else {**entry, **certificates.to_json(check.certificate)}
 
 
-def _differences(written: Any, wanted: Any, name: str = "") -> list[str]:
-    """The names of what differs in two descriptions of runs; what only ``written`` has is not looked at."""
-    if not isinstance(wanted, dict) or not isinstance(written, dict):
-        return [] if written == wanted else [name]
-    return [
-        found
-        for key, value in wanted.items()
-        for found in _differences(written.get(key), value, f"{name}.{key}" if name else key)
-    ]
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """What a description of a run says, by dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
 
 
 def made_by() -> dict[str, Any]:
@@ -173,8 +180,11 @@ def _is_installed(name: str) -> bool:
 
 
 def _commit() -> str | None:
-    """The commit of the source, with a mark if files have changed since; None outside a checkout."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    """The commit of the source, with a mark if files have changed since; None if this is not its own checkout."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
     except (OSError, subprocess.CalledProcessError):

@@ -1,4 +1,7 @@
-"""One update of Soft Actor-Critic: temperature, target, critic, actor, Polyak."""
+"""One update of Soft Actor-Critic: target, critic, actor, temperature, Polyak.
+
+The temperature and the penalty's multiplier of the losses are those from before the update.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -87,7 +90,7 @@ def update(
     mask, actor, critic, target, actor_adam, critic_adam = learner.learned
     alpha = jnp.exp(learner.log_alpha)
 
-    # critic
+    # target and critic
     wanted = soft_target(actor, target, encoder, mask, batch, noise.later, alpha, sac.gamma)
     (loss_q, q), slope = jax.value_and_grad(critic_loss, has_aux=True)(critic, encoder, mask, batch, wanted)
     go = go & jnp.isfinite(loss_q)
@@ -107,7 +110,7 @@ def update(
     multiplier = jnp.where(go, jnp.maximum(learner.multiplier + rise, 0), learner.multiplier)
 
     # Polyak
-    moved = jax.tree.map(lambda old, new: old + jnp.where(go, sac.tau, 0) * (new - old), target, critic)
+    moved = jax.tree.map(lambda old, new: jnp.where(go, old + sac.tau * (new - old), old), target, critic)
     target = hold_inactive(mask, target, moved) if head_slots(target) else moved
 
     learned = Learned(mask, actor, critic, target, actor_adam, critic_adam)

@@ -15,19 +15,11 @@ import numpy as np
 
 from incrt.config.rules import COUNT, check_name, whole
 from incrt.sac.group import Group
-from incrt.sac.progress import Progress, Report, Run, first_progress
-from incrt.sac.run import RunState
+from incrt.sac.progress import Progress, Report, Run, Saved, first_progress
 from incrt.sac.stack import Stack
 
 DEVICES = ("auto", "cpu", "gpu")
 """Where to train; ``auto`` takes a GPU if there is one."""
-
-
-class Saved(NamedTuple):
-    """All that it takes to go on with a run."""
-
-    progress: Progress
-    state: RunState
 
 
 class News(NamedTuple):
@@ -69,9 +61,12 @@ class Population:
         """Train to the end, or until ``stop`` says so; then, and every ``save_every`` steps, runs can be saved."""
         if save_every is not None:
             whole("save_every", save_every, COUNT)
+        last_saved = {group: group.step for group in self.groups}
         for group, reports in self._advances(stop):
             saved: list[tuple[int, Saved]] = []
-            if stop() or group.finished or (save_every is not None and group.step % save_every == 0):
+            is_due = save_every is not None and group.step - last_saved[group] >= save_every
+            if stop() or group.finished or is_due:
+                last_saved[group] = group.step
                 reports.extend(group.rest())
                 saved = [(i, Saved(self.progress[i].copy(), state)) for i, state in group.states().items()]
             yield News(reports, saved)

@@ -13,7 +13,7 @@ from incrt.encoders import make_encoder
 from incrt.runtime import Decision, RuntimeState, first_state
 from incrt.sac.environment import Environment, dimensions
 from incrt.sac.learner import Algorithm
-from incrt.sac.run import Program, Record
+from incrt.sac.run import Program, Record, RunState
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,13 @@ class Progress:
     def copy(self) -> "Progress":
         """The same at this moment."""
         return dataclasses.replace(self, ranks=list(self.ranks), certificates=list(self.certificates))
+
+
+class Saved(NamedTuple):
+    """All that it takes to go on with a run."""
+
+    progress: Progress
+    state: RunState
 
 
 def first_progress(run: Run) -> Progress:

@@ -18,7 +18,7 @@ from incrt.sac.learner import Algorithm, Learner, Losses, Noise, init_learner, u
 from incrt.sac.networks import sample_action
 from incrt.sac.replay import Replay, quantised
 
-CAUSES = ("", "the environment's observation or reward", "the critic's loss", "the actor's loss", "the heads' output")
+CAUSES = ("", "the environment's observation or reward", "the critic's loss", "the actor's loss", "the actor's action")
 """What may cease to be finite and so end a run, by the number in :attr:`RunState.cause`."""
 
 
@@ -106,7 +106,8 @@ def train_step(program: Program, params: Any, state: RunState) -> tuple[RunState
     truncated = environment.is_truncated(after, params)
     done = terminated | truncated
     first, fresh = environment.reset_env(reset_key, params)
-    healthy = sound & jnp.isfinite(reward) & jnp.all(jnp.isfinite(observation))
+    acts = jnp.all(jnp.isfinite(action))
+    healthy = sound & acts & jnp.isfinite(reward) & jnp.all(jnp.isfinite(observation))
     healthy &= ~done | jnp.all(jnp.isfinite(first))
 
     # store and sample
@@ -119,8 +120,14 @@ def train_step(program: Program, params: Any, state: RunState) -> tuple[RunState
     learner, losses = update(algorithm, state.learner, batch, noise, distance, healthy & learning)
 
     cause = jnp.select(
-        [~sound, ~healthy, learning & ~jnp.isfinite(losses.critic_loss), learning & ~jnp.isfinite(losses.actor_loss)],
-        [state.cause, 1, 2, 3],
+        [
+            ~sound,
+            ~acts,
+            ~healthy,
+            learning & ~jnp.isfinite(losses.critic_loss),
+            learning & ~jnp.isfinite(losses.actor_loss),
+        ],
+        [state.cause, 4, 1, 2, 3],
         0,
     )
     total = state.total + reward

@@ -14,11 +14,9 @@ from incrt.config import RuntimeConfig
 from incrt.rank import effective_rank
 from incrt.runtime import Decision, can_act, check, is_cooling
 from incrt.sac.checks import ACTIONS, Look, act, look, measure, measure_removal
-from incrt.sac.progress import Check, Failure, Progress
+from incrt.sac.progress import Check, Progress
 from incrt.sac.replay import latest_contexts
-from incrt.sac.run import CAUSES, Program, RunState, start
-
-_HEADS = CAUSES.index("the heads' output")
+from incrt.sac.run import Program, RunState, start
 
 
 class _Signals(NamedTuple):
@@ -70,12 +68,10 @@ class Stack:
         """The check of every sound run, by its place in the stack; events happen and are certified."""
         signals: dict[int, _Signals] = {}
         for i, progress in enumerate(self.members):
-            if progress.controller is not None and progress.failure is None:
+            # Heads whose output is not finite end the run at its next action.
+            if progress.failure is None and np.all(np.isfinite(seen.shares[i])):
                 found = _decide(progress, step, one(seen, i))
-                if found is None:
-                    progress.failure = Failure(step, CAUSES[_HEADS])
-                    self.states = self.states._replace(cause=self.states.cause.at[i].set(_HEADS))
-                else:
+                if found is not None:
                     signals[i] = found
         certified = self._apply(step, {i: found.decision for i, found in signals.items()})
         return {
@@ -110,14 +106,12 @@ class Stack:
 
 
 def _decide(progress: Progress, step: int, seen: Look) -> _Signals | None:
-    """What the runtime controller of one run makes of a check; None if the heads' output is not finite."""
+    """What the runtime controller of one run makes of a check; None if it has none."""
     controller, settings = progress.controller, progress.run.runtime
     if controller is None:
-        raise ValueError("only a run whose heads may change has checks")
+        return None
     rank = shares = None
     if not is_cooling(settings, controller, step):
-        if not np.all(np.isfinite(seen.shares)):
-            return None
         shares = tuple(float(share) for share in seen.shares)
         tokens = latest_contexts(seen.recent, settings.tokens, progress.run.window)
         rank = effective_rank(tokens, settings.rank, settings.alpha)

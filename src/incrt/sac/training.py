@@ -14,8 +14,8 @@ from incrt.bench import make_bench
 from incrt.config import BenchConfig, EncoderConfig, RuntimeConfig, SacConfig
 from incrt.config.rules import COUNT, whole
 from incrt.sac.folder import RunFolder
-from incrt.sac.population import News, Population, Saved, find_device
-from incrt.sac.progress import Progress, Run, first_progress
+from incrt.sac.population import News, Population, find_device
+from incrt.sac.progress import Progress, Run, Saved, first_progress
 
 
 class Job(NamedTuple):
@@ -28,13 +28,13 @@ class Job(NamedTuple):
 
 
 def bench_job(
-    folder: Path, seed: int, bench: BenchConfig, encoder: EncoderConfig, runtime: RuntimeConfig, sac: SacConfig
+    folder: Path | str, seed: int, bench: BenchConfig, encoder: EncoderConfig, runtime: RuntimeConfig, sac: SacConfig
 ) -> Job:
     """A run on the bench."""
     environment, params = make_bench(bench)
     parts = {"bench": bench, "encoder": encoder, "runtime": runtime, "sac": sac}
     about = {"seed": seed, **{name: dataclasses.asdict(part) for name, part in parts.items()}}
-    return Job(Run(seed, environment, params, bench.window, encoder, runtime, sac), folder, about)
+    return Job(Run(seed, environment, params, bench.window, encoder, runtime, sac), Path(folder), about)
 
 
 def train(
@@ -91,7 +91,8 @@ def until_signalled() -> Iterator[Callable[[], bool]]:
         yield lambda: False
         return
     asked = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: handler for number, handler in handlers.items() if handler not in {None, signal.SIG_IGN}}
 
     def restore() -> None:
         for number, handler in before.items():
