@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 from gymnax.environments.classic_control.pendulum import Pendulum
 
 from incrt import RuntimeConfig, SacConfig
-from incrt.sac import Population, Run, Saved, deterministic_returns
+from incrt.sac import Population, Run, Saved, deterministic_returns, policy_of
 
 GOAL = -250.0
 """Return of an episode of 200 steps; a pendulum that hangs still gets -1974."""
@@ -69,7 +69,7 @@ def main(seeds: Sequence[int] = (0, 1, 2), steps: int = 20_000) -> int:
     """Train, print a verdict for each seed, and give the exit status."""
     reached = 0
     for progress, state in train([make_run(seed, steps) for seed in seeds]):
-        returns = deterministic_returns(progress.run, state, EPISODES, jax.random.key(0))
+        returns = deterministic_returns(progress.run, policy_of(progress.run, state), EPISODES, jax.random.key(0))
         is_reached = progress.failure is None and float(returns.mean()) > GOAL
         reached += is_reached
         words = "reached" if is_reached else "not reached"

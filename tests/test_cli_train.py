@@ -1,6 +1,7 @@
 """The commands that train and evaluate: contract, table, figures, errors."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -165,12 +166,20 @@ def test_bad_input_is_one_line_that_says_what_is_wrong(
     assert len(printed.err.strip().splitlines()) == 1
 
 
-def test_runs_that_are_not_over_are_refused_by_name(trained: Path, tmp_path: Path) -> None:
+def test_runs_that_are_not_over_are_refused_by_name_or_left_out(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = (trained / "runs" / "seed-42" / "config.json").read_text()
     (tmp_path / "seed-42").mkdir()
     (tmp_path / "seed-42" / "config.json").write_text(config)
-    with pytest.raises(ValueError, match="not trained to its end"):
+    with pytest.raises(ValueError, match=r"no run in .* is trained to its end"):
         find_runs(tmp_path)
+    with pytest.raises(ValueError, match="seed-42 is not trained to its end"):
+        find_runs(tmp_path / "seed-42")
+    shutil.copytree(trained / "runs" / "seed-43", tmp_path / "seed-43")
+    capsys.readouterr()
+    main(["evaluate", str(tmp_path), "--json"])
+    assert "seed-42 is left out" in capsys.readouterr().err
     (tmp_path / "seed-42" / "config.json").write_text('{"seed": 42}')
     with pytest.raises(ValueError, match="no run of the bench"):
-        find_runs(tmp_path)
+        find_runs(tmp_path / "seed-42")

@@ -15,9 +15,8 @@ import pytest
 from gymnax.environments.classic_control.pendulum import Pendulum
 
 from incrt.config import EncoderConfig, RuntimeConfig
-from incrt.sac import Progress, Run, Saved, deterministic_returns
+from incrt.sac import Progress, Run, Saved, deterministic_returns, policy_of
 from incrt.sac.environment import dimensions
-from incrt.sac.networks import mean_action
 from incrt.sac.progress import Failure, first_progress
 
 STEPS = 1500
@@ -118,13 +117,9 @@ def test_a_head_grows_and_its_certificate_holds(trained: tuple[Saved, list[str]]
 
 def test_the_return_of_an_episode_is_that_of_a_plain_loop(trained: tuple[Saved, list[str]]) -> None:
     run, state = trained[0].progress.run, trained[0].state
-    returns = deterministic_returns(run, state, 3, jax.random.key(5))
-    encoder, learned = run.program().algorithm.encoder, jax.tree.map(jnp.asarray, state.learner.learned)
-
-    @jax.jit
-    def act(context: jax.Array) -> jax.Array:
-        return mean_action(learned.actor, encoder.features(learned.actor.encoder, learned.mask, context))
-
+    policy = policy_of(run, state)
+    returns = deterministic_returns(run, policy, 3, jax.random.key(5))
+    act = jax.jit(policy.predict)
     step = jax.jit(example.PENDULUM.step_env)
     observation, now = example.PENDULUM.reset_env(
         jax.random.split(jax.random.split(jax.random.key(5), 3)[1])[0], params
@@ -134,6 +129,7 @@ def test_the_return_of_an_episode_is_that_of_a_plain_loop(trained: tuple[Saved, 
         observation, now, reward, _, _ = step(jax.random.key(0), now, 2 * act(jnp.stack(window)), params)
         window, total = [*window[1:], observation], total + float(reward)
     assert float(returns[1]) == pytest.approx(total, rel=1e-3)
+    assert float(deterministic_returns(run, policy, 3, jax.random.key(5), longest=1)[1]) > float(returns[1])
 
 
 @pytest.mark.parametrize(
@@ -159,6 +155,7 @@ def test_two_seeds_must_reach_the_goal_and_a_run_that_failed_does_not_count(
         return [(each, None) for each in progress]
 
     monkeypatch.setattr(example, "train", train)
+    monkeypatch.setattr(example, "policy_of", lambda *_: None)
     monkeypatch.setattr(example, "deterministic_returns", lambda run, *_: jnp.full(example.EPISODES, returns[run.seed]))
     assert example.main() == status
     printed = capsys.readouterr().out.splitlines()

@@ -16,7 +16,7 @@ from incrt.config import BenchConfig
 from incrt.gymnax_env import StribeckGymnax
 from incrt.sac.environment import dimensions, distance_function, from_unit
 
-METHODS = ("reset_env", "step_env", "is_truncated", "action_space", "observation_space")
+METHODS = ("reset_env", "step_env", "is_truncated", "action_space")
 
 
 class Made:
@@ -26,12 +26,17 @@ class Made:
         vars(self).update(methods)
 
 
-def make(space: Any = None, observation: Any = None, without: str = "") -> Any:
+def make(space: Any = None, observation: Any = None, without: str = "", step: Any = None) -> Any:
     """An environment of three observations and two actions, but for what is changed or missing."""
     space = SimpleNamespace(low=-1.0, high=1.0, shape=(2,)) if space is None else space
     observation = jnp.zeros(3) if observation is None else observation
     methods: dict[str, Any] = dict.fromkeys(METHODS, lambda *_: None)
-    methods |= {"reset_env": lambda *_: (observation, ()), "action_space": lambda _: space}
+    stepped = (observation, (), jnp.zeros(()), jnp.zeros((), bool), {}) if step is None else step
+    methods |= {
+        "reset_env": lambda *_: (observation, ()),
+        "step_env": lambda *_: stepped,
+        "action_space": lambda _: space,
+    }
     return Made(**{name: method for name, method in methods.items() if name != without})
 
 
@@ -153,3 +158,23 @@ class Unhashable(Made):
 def test_an_environment_that_cannot_be_hashed_is_refused() -> None:
     with pytest.raises(ValueError, match="must be hashable, Unhashable is not"):
         dimensions(cast("Any", Unhashable(**vars(make()))), None)
+
+
+NOTHING, NO = jnp.zeros(()), jnp.zeros((), bool)
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ((jnp.zeros(3), (), NOTHING, NO), "must give observation, state, reward, terminated and info.* got 4 values"),
+        ((jnp.zeros(3), (), NOTHING, NO, NO, {}), "got 6 values"),
+        (jnp.zeros(3), "got ShapeDtypeStruct"),
+        ((jnp.zeros(4), (), NOTHING, NO, {}), r"for observation an array of shape \(3,\)"),
+        ((jnp.zeros(3), (), jnp.zeros(1), NO, {}), r"for reward an array of shape \(\)"),
+        ((jnp.zeros(3), (), NOTHING, jnp.zeros(1, bool), {}), r"for terminated an array of shape \(\)"),
+        ((jnp.zeros(3), (), NOTHING, NOTHING, {}), "a boolean for terminated, got float32"),
+    ],
+)
+def test_a_step_that_gives_something_else_is_refused(step: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        dimensions(make(step=step), None)

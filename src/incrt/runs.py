@@ -30,18 +30,28 @@ class Trained(NamedTuple):
 
 
 def find_runs(path: Path) -> list[Trained]:
-    """The run in this folder, or all runs in the folders below it; what is not over yet is refused by name."""
-    folders = [path] if (path / "config.json").exists() else sorted(each.parent for each in path.glob("*/config.json"))
+    """The run in this folder, or all runs in the folders below it that are over."""
+    if (path / "config.json").exists():
+        return [_read(path)]
+    folders = [each.parent for each in path.glob("*/config.json")]
     if not folders:
         raise ValueError(f"{path} holds no run: neither it nor a folder in it has a config.json")
-    return [_read(folder) for folder in folders]
+    over = [_read(folder) for folder in folders if is_over(folder)]
+    if not over:
+        raise ValueError(f"no run in {path} is trained to its end; incrt train goes on with them")
+    return sorted(over, key=lambda run: (run.seed, run.folder))
+
+
+def is_over(folder: Path) -> bool:
+    """Whether a run has been trained to its end."""
+    return (folder / "conclusion.json").exists()
 
 
 def _read(folder: Path) -> Trained:
     about = read_json(folder / "config.json")
     if not isinstance(about, dict) or "bench" not in about:
         raise ValueError(f"{folder} holds no run of the bench")
-    if not (folder / "conclusion.json").exists():
+    if not is_over(folder):
         raise ValueError(f"{folder} is not trained to its end; incrt train with the same options goes on with it")
     try:
         return Trained(

@@ -93,7 +93,8 @@ class Display:
             last = max(self._events.values(), key=lambda check: check.step)
             words.append(f"last event: {_words(last)}")
         if self._returns:
-            words.append(f"return {max(self._returns.values()):.4g} (best) to {min(self._returns.values()):.4g}")
+            best, worst = max(self._returns.values()), min(self._returns.values())
+            words.append(f"return {best:.4g}" + (f" (best) to {worst:.4g}" if len(runs) > 1 else ""))
         if failed := [f"{self._folders[i].name} at step {each.failure.step}" for i, each in _failed(runs)]:
             words.append(f"failed: {', '.join(failed)}")
         return ", ".join(words)
@@ -102,8 +103,9 @@ class Display:
         done, wanted = (sum(counts) for counts in zip(*((each.step, each.run.sac.steps) for each in runs), strict=True))
         rate = (done - self._steps_before) / max(time.perf_counter() - (self._begun or 0), 1e-9)
         left = sum(0 if each.finished else each.run.sac.steps - each.step for each in runs)
-        remaining = f"{left / rate / 60:.1f} min left" if rate > 0 else "starting"
-        return f"{100 * done / wanted:.0f} % of {len(runs)} runs, {rate:.0f} steps/s, {remaining}"
+        remaining = f"{left / rate / 60:.1f} min left" if rate > 0 else "compiling"
+        runs_word = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+        return f"{100 * done / wanted:.0f} % of {runs_word}, {rate:.0f} steps/s, {remaining}"
 
     def _picture(self, runs: Sequence[Progress]) -> Group:
         table = Table(box=None, padding=(0, 2, 0, 0))
@@ -138,7 +140,7 @@ class _Board:
             from tensorboard.compat.proto import event_pb2, summary_pb2
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError as error:
-            raise ValueError(f'--tensorboard needs TensorBoard: pip install "incrt[tensorboard]" ({error})') from None
+            raise ValueError(f"--tensorboard needs TensorBoard: pip install tensorboard ({error})") from None
         self._event, self._summary = event_pb2, summary_pb2
         self._open: Callable[[], Any] = partial(EventFileWriter, str(folder / "tensorboard"))
         self._writer: Any = None

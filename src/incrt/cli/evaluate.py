@@ -13,7 +13,7 @@ from incrt.cli.baselines import reference_rows
 from incrt.cli.conditions import Conditions
 from incrt.cli.figures import draw_run
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_folder, print_json
-from incrt.runs import REFERENCES, Trained, evaluate_run, find_runs, reference_evaluation, write_evaluation
+from incrt.runs import REFERENCES, Trained, evaluate_run, find_runs, is_over, reference_evaluation, write_evaluation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +34,15 @@ class Evaluate(Conditions):
     def run(self) -> None:
         """Print the table."""
         runs = find_runs(self.runs)
+        for folder in sorted(each.parent for each in self.runs.glob("*/config.json")):
+            if not is_over(folder):
+                log.print(f"{folder} is left out: it is not trained to its end", markup=False, soft_wrap=True)
         rows = evaluated(runs, self.conditions, self.figures)
         if self.json:
             print_json(rows)
         else:
-            print_results(str(self.runs), rows)
+            tested_on = ", ".join(f"{name} {value}" for name, value in self.conditions.items())
+            print_results(f"{self.runs}: {tested_on}" if tested_on else str(self.runs), rows)
 
 
 def evaluated(

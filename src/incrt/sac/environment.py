@@ -34,13 +34,10 @@ class Environment(Protocol):
     def action_space(self, params: Any) -> Any:
         """A box: shape, low, high."""
 
-    def observation_space(self, params: Any) -> Any:
-        """A space of vectors: shape."""
-
 
 def dimensions(environment: Environment, params: Any) -> tuple[int, int]:
     """d_c and the number of actions; an environment that the engine cannot train on is refused."""
-    for name in ("reset_env", "step_env", "is_truncated", "action_space", "observation_space"):
+    for name in ("reset_env", "step_env", "is_truncated", "action_space"):
         if not callable(getattr(environment, name, None)):
             raise ValueError(f"an environment must have {name}, as gymnax has it; {environment!r} has not")
     try:
@@ -58,7 +55,32 @@ def dimensions(environment: Environment, params: Any) -> tuple[int, int]:
         raise ValueError(f"the action space must be a box of vectors, got {space!r}")
     if not (np.all(np.isfinite(space.low)) and np.all(np.isfinite(space.high)) and np.all(space.low < space.high)):
         raise ValueError(f"the action space must have finite bounds, got {space.low} to {space.high}")
+    _check_step(environment, params, observation, space)
     return int(observation.shape[0]), int(space.shape[0])
+
+
+def _check_step(environment: Environment, params: Any, observation: Any, space: Any) -> None:
+    """Refuse a step_env that gives something else than the engine takes."""
+
+    def step(key: Array) -> Any:
+        _, state = environment.reset_env(key, params)
+        return environment.step_env(key, state, jnp.zeros(space.shape), params)
+
+    found = jax.eval_shape(step, jax.random.key(0))
+    if not isinstance(found, tuple) or len(found) != 5:
+        given = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
+        raise ValueError(
+            f"step_env must give observation, state, reward, terminated and info, without reset; got {given}"
+        )
+    for name, part, shape in (
+        ("observation", found[0], observation.shape),
+        ("reward", found[2], ()),
+        ("terminated", found[3], ()),
+    ):
+        if getattr(part, "shape", None) != shape:
+            raise ValueError(f"step_env must give for {name} an array of shape {shape}, got {part}")
+    if found[3].dtype != bool:
+        raise ValueError(f"step_env must give a boolean for terminated, got {found[3].dtype}")
 
 
 def from_unit(environment: Environment, params: Any, action: Array) -> Array:

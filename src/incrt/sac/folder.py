@@ -5,6 +5,7 @@
 takes to go on.
 """
 
+import dataclasses
 import json
 import math
 import os
@@ -13,7 +14,12 @@ import subprocess
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 import jax
 import jax.numpy as jnp
@@ -27,17 +33,26 @@ from incrt.sac.progress import Check, Report, Run, Saved
 from incrt.steady_state import conclude
 
 _LOGS = ("events.jsonl", "metrics.jsonl")
+_LOCK = ".lock"
 _RESULTS = ("policy.safetensors", "conclusion.json", "eval.json")
 _LENGTH = "sac.steps"
 """The one thing that may differ: a run that is over can be made longer."""
 
 
 class RunFolder:
-    """One run's folder. ``about`` is what config.json is to say of the run; it must be enough to repeat it."""
+    """One run's folder. ``about`` is what config.json is to say of the environment: enough to make it again."""
 
     def __init__(self, path: Path, run: Run, about: Mapping[str, Any], warn: Callable[[str], None]) -> None:
         self.path, self.run, self._warn = path, run, warn
-        self._about = json.loads(json.dumps(finite(about)))
+        self._held: IO[str] | None = None
+        parts = {"encoder": run.encoder, "runtime": run.runtime, "sac": run.sac}
+        settings = {name: dataclasses.asdict(part) for name, part in parts.items()}
+        try:
+            self._about = json.loads(
+                json.dumps(finite({"seed": run.seed, "window": run.window, **settings, **about}), allow_nan=False)
+            )
+        except TypeError as error:
+            raise ValueError(f"about cannot be written as JSON: {error}") from None
         unchanging = {name: value for name, value in _flat(self._about).items() if name != _LENGTH}
         self._identity = checkpoint.checksum(unchanging)
 
@@ -45,6 +60,7 @@ class RunFolder:
         """Make the folder, or find where the run in it stands; a folder of another run is refused."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._lock()
             for left_behind in self.path.glob(f"**/*{ASIDE}"):  # by a kill
                 left_behind.unlink()
             if not self._is_known():
@@ -62,11 +78,26 @@ class RunFolder:
             raise ValueError(f"{self.path} cannot be written: {error}") from error
         return None if found is None else found[0]
 
+    def _lock(self) -> None:
+        """Keep other processes out until this one ends, however it ends."""
+        if fcntl is None:
+            return
+        self._held = (self.path / _LOCK).open("w")
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"{self.path} is being trained by another process") from None
+
+    def close(self) -> None:
+        """Let other processes in."""
+        if self._held is not None:
+            self._held.close()
+
     def _is_known(self) -> bool:
         """Whether the folder describes this run already."""
         path = self.path / "config.json"
         if not path.exists():
-            if any(self.path.iterdir()):
+            if any(each.name != _LOCK for each in self.path.iterdir()):
                 raise ValueError(f"{self.path} is not empty and has no config.json: it is not the folder of a run")
             return False
         try:
@@ -95,9 +126,7 @@ class RunFolder:
     def save(self, saved: Saved, log_lengths: Mapping[str, int]) -> None:
         """Add a checkpoint, made when the logs were so long; at the end of the run before that the results."""
         if saved.progress.finished:  # so a run whose last checkpoint is there has its results
-            learned = saved.state.learner.learned
-            encoder = self.run.program().algorithm.encoder
-            policy.save(self.path / "policy.safetensors", policy.LearnedPolicy(encoder, learned.actor, learned.mask))
+            policy.save(self.path / "policy.safetensors", policy.policy_of(self.run, saved.state))
             concluded = json.dumps(finite(conclusion(saved)), indent=2, allow_nan=False) + "\n"
             write_whole(self.path / "conclusion.json", concluded.encode())
         checkpoint.save(self.path / "checkpoint", self._identity, saved, log_lengths)

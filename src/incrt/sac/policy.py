@@ -19,6 +19,8 @@ from incrt.encoders import Encoder, make_encoder
 from incrt.files import write_whole
 from incrt.sac.checkpoint import named, unnamed
 from incrt.sac.networks import Actor, init_actor, mean_action
+from incrt.sac.progress import Run
+from incrt.sac.run import RunState
 
 
 @jax.tree_util.register_dataclass
@@ -30,6 +32,11 @@ class LearnedPolicy:
     actor: Actor
     mask: Array
 
+    def predict(self, contexts: Array) -> Array:
+        """Actions in [-1, 1] for contexts of shape (..., W, d_c)."""
+        features = self.encoder.features(self.actor.encoder, self.mask, contexts)
+        return mean_action(self.actor, features)
+
     def start(self, params: Params, sight: Sight) -> Array:
         """The first observation fills the window, and is still the only one in it when it comes again."""
         return first_context(sight.observation, self.encoder.window)
@@ -37,8 +44,13 @@ class LearnedPolicy:
     def act(self, params: Params, memory: Array, sight: Sight) -> tuple[Gains, Array]:
         """Gains for the latest W observations, which are also what is remembered."""
         context = next_context(memory, sight.observation)
-        features = self.encoder.features(self.actor.encoder, self.mask, context)
-        return params.law.box.from_unit(mean_action(self.actor, features)), context
+        return params.law.box.from_unit(self.predict(context)), context
+
+
+def policy_of(run: Run, state: RunState) -> LearnedPolicy:
+    """The policy of a run as it stands."""
+    learned = state.learner.learned
+    return LearnedPolicy(run.program().algorithm.encoder, *jax.tree.map(jnp.asarray, (learned.actor, learned.mask)))
 
 
 def save(path: Path, policy: LearnedPolicy) -> None:

@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class Job(NamedTuple):
     run: Run
     folder: Path
     about: Mapping[str, Any]
-    """What config.json is to say of it: enough to repeat it."""
+    """What config.json is to say of the environment, whose settings only its maker knows."""
 
 
 def bench_job(
@@ -32,9 +32,8 @@ def bench_job(
 ) -> Job:
     """A run on the bench."""
     environment, params = make_bench(bench)
-    parts = {"bench": bench, "encoder": encoder, "runtime": runtime, "sac": sac}
-    about = {"seed": seed, **{name: dataclasses.asdict(part) for name, part in parts.items()}}
-    return Job(Run(seed, environment, params, bench.window, encoder, runtime, sac), Path(folder), about)
+    run = Run(seed, environment, params, bench.window, encoder, runtime, sac)
+    return Job(run, Path(folder), {"bench": dataclasses.asdict(bench)})
 
 
 def train(
@@ -57,9 +56,17 @@ def train(
     for job in jobs:
         first_progress(job.run)  # what cannot be trained is refused before any folder is made
     folders = [RunFolder(job.folder, job.run, job.about, warn) for job in jobs]
+    with ExitStack() as open_folders:
+        for folder in folders:
+            open_folders.callback(folder.close)
+        return _train(folders, device, save_every, on_news or (lambda *_: None))
+
+
+def _train(
+    folders: Sequence[RunFolder], device: str, save_every: int, tell: Callable[[Population, News], None]
+) -> list[Progress]:
     found = {i: saved for i, folder in enumerate(folders) if (saved := folder.open()) is not None}
-    population = Population([job.run for job in jobs], device, found)
-    tell = on_news or (lambda *_: None)
+    population = Population([folder.run for folder in folders], device, found)
     tell(population, News([], []))
     with until_signalled() as stop, ThreadPoolExecutor(1) as writer:
         writing: list[Future[None]] = []
