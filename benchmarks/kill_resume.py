@@ -9,6 +9,7 @@ metrics, which the clock decides, is left out of the comparison.
 import argparse
 import json
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def run_child(folder: Path, kill_after: float | None) -> str:
     lines = printed.split()
     if child.returncode == 0:
         return "over"
-    return f"after step {lines[-1]}" if lines else "before its first check"
+    return f"after step {lines[-1]} of {STEPS}" if lines else "before its first check"
 
 
 def contents(folder: Path) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def contents(folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print the verdict."""
+    """Train in peace, then with kills."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
@@ -90,16 +91,25 @@ def main() -> None:
         begin = time.perf_counter()
         run_child(peaceful, None)
         whole = time.perf_counter() - begin
+        expected = contents(peaceful)
         for _ in range(options.kills):
             moment = moments.uniform(0, 1.2 * whole)
-            print(f"killed {moment:.2f} s after its start, {run_child(killed, moment)} of {STEPS}", flush=True)
+            reached = run_child(killed, moment)
+            print(f"killed {moment:.1f} s after its start, {reached}", flush=True)
+            if reached == "over":  # compare, and begin again
+                compare(expected, contents(killed))
+                shutil.rmtree(killed)
         run_child(killed, None)
-        expected, found = contents(peaceful), contents(killed)
+        compare(expected, contents(killed))
+
+
+def compare(expected: dict[str, Any], found: dict[str, Any]) -> None:
+    """Print the verdict; a difference ends the program."""
     unlike = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
-    events = sum(len(lines.splitlines()) for name, lines in found.items() if name.endswith("events.jsonl"))
-    print(f"{len(found)} files compared, {events} checks: {unlike or 'all the same to the bit'}")
     if unlike:
-        raise SystemExit(1)
+        raise SystemExit(f"not the same: {', '.join(unlike)}")
+    checks = sum(len(lines.splitlines()) for name, lines in found.items() if name.endswith("events.jsonl"))
+    print(f"{len(found)} files, {checks} checks: all the same to the bit", flush=True)
 
 
 if __name__ == "__main__":

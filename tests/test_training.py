@@ -101,7 +101,9 @@ def test_a_second_signal_acts_as_it_always_does() -> None:
 def test_training_that_was_killed_goes_on_as_if_it_was_not() -> None:
     """Three kills here; ``python benchmarks/kill_resume.py`` has twenty."""
     script = Path(__file__).parent.parent / "benchmarks" / "kill_resume.py"
-    done = subprocess.run([sys.executable, script, "--kills", "3"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, script, "--kills", "3", "--seed", "3"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("s after its start") == 3
     assert "all the same to the bit" in done.stdout

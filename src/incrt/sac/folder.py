@@ -82,10 +82,11 @@ class RunFolder:
         """Keep other processes out until this one ends, however it ends."""
         if fcntl is None:
             return
-        self._held = (self.path / _LOCK).open("w")
+        self._held = (self.path / _LOCK).open("a")
         try:
             fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            self.close()
             raise ValueError(f"{self.path} is being trained by another process") from None
 
     def close(self) -> None:
