@@ -2,7 +2,7 @@
 
 This is gymnax's Pendulum-v1 with the velocity left out of the observation. (cos, sin) of the angle does not say which
 way the pendulum moves; the window of the latest observations does, and attention reads it from there. A head is grown
-whenever the rank of these windows asks for one. Needs ``pip install incrt[gymnax]``; run with
+whenever the rank of these windows asks for one. Needs gymnax (``pip install -e ".[gymnax]"``); run with
 ``python examples/pendulum.py``, a few minutes on two cores. The exit status is 1 unless two seeds reach the goal.
 """
 

@@ -13,10 +13,12 @@ from small_runs import ENCODER, RUNTIME, SAC, small_run
 from incrt.certificates import GrowCertificate, PruneCertificate
 from incrt.runtime import first_state
 from incrt.sac.group import Group
-from incrt.sac.population import News, Population, find_device
+from incrt.sac.population import News, Population, arrange, find_device
 from incrt.sac.progress import Failure, Run, Saved, first_progress
 from incrt.sac.run import RunState
 from incrt.sac.stack import Stack
+
+CPU = find_device("cpu")
 
 
 def trained(runs: Sequence[Run]) -> tuple[Population, dict[int, Saved], list[News]]:
@@ -35,7 +37,7 @@ def batch_states(last: Callable[[Run], Run]) -> dict[int, RunState]:
     """Four runs at their end, trained as on a GPU: stacked by window, both stacks in one program."""
     runs = [small_run(seed, window=window) for seed, window in enumerate((5, 5, 9, 9))]
     progress = [first_progress(run) for run in (*runs[:3], last(runs[3]))]
-    group = Group([Stack(pair, [progress[i] for i in pair], None) for pair in ((0, 1), (2, 3))], find_device("cpu"))
+    group = Group([Stack(pair, [progress[i] for i in pair], None) for pair in ((0, 1), (2, 3))], CPU, lag=0)
     while not group.finished:
         group.advance()
     return group.states()
@@ -204,6 +206,44 @@ def test_an_encoder_without_heads_has_no_checks() -> None:
     assert population.progress[0].controller is None
     assert population.progress[0].heads == 0
     assert first_progress(small_run(42, encoder=ENCODER.replace(encoder="static"))).heads == 3
+
+
+def test_a_host_that_lags_behind_decides_the_same() -> None:
+    """As beside a GPU: checks that cannot be events are looked at one stretch later, the others at once."""
+    group = Group([Stack([0], [first_progress(small_run(42))], None)], CPU, lag=1)
+    seen: list[list[int]] = []
+    checks = []
+    while not group.finished:
+        reports = group.advance()
+        seen.append([report.metrics.step for report in reports])
+        checks += [report.check for report in reports]
+    assert seen == [[], [20], [40, 60], [], [80], [100], [120, 140]]  # heads grow at 60 and 140
+    at_once = [report.check for each in trained([small_run(42)])[2] for report in each.reports]
+    assert checks == at_once
+    assert_same(group.states()[0], alone(42))
+
+
+def test_runs_that_can_train_together_are_found() -> None:
+    runs = [
+        small_run(0),
+        small_run(1, window=9),
+        small_run(2, params=small_run(2).params._replace(payload_std=0.2)),
+        small_run(3, runtime=RUNTIME.replace(grace=60)),
+        small_run(4, runtime=RUNTIME.replace(optimiser="rebuild")),
+        small_run(5, runtime=RUNTIME.replace(tokens=31)),
+        small_run(6, runtime=RUNTIME.replace(share_batch=17)),
+        small_run(7, runtime=RUNTIME.replace(check_every=40)),
+        small_run(8, sac=SAC.replace(steps=60)),
+        small_run(9),
+        small_run(10),
+        small_run(11),
+    ]
+    progress = [first_progress(run) for run in runs]
+    progress[9].step = 20
+    progress[10].step = SAC.steps
+    one_by_one = [[[i]] for i in range(12) if i != 10]
+    assert arrange(progress, set(), together=False) == one_by_one
+    assert arrange(progress, {11}, together=True) == [[[0, 2, 3], [1], [4], [5], [6], [11]], [[7]], [[8]], [[9]]]
 
 
 def test_stop_ends_the_training_and_gives_every_run_to_be_saved() -> None:

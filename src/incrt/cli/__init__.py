@@ -32,9 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     try:
         command.run()
-    except ValueError as error:
+    except (ValueError, OSError) as error:  # a full disk, for example
         log.print(f"incrt: {error}", markup=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        log.print("incrt: interrupted; what was done so far is kept")
+        log.print("incrt: interrupted; what was saved so far is kept")
         sys.exit(130)

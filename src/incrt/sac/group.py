@@ -40,10 +40,13 @@ class _Found(NamedTuple):
 
 
 class Group:
-    """Stacks of runs that are all at the same step and have the same cadence of checks."""
+    """Stacks of runs that are all at the same step and have the same cadence of checks.
 
-    def __init__(self, stacks: Sequence[Stack], device: jax.Device) -> None:
-        self.stacks, self._device = list(stacks), device
+    ``lag`` is how many stretches the host may be behind the device: one, unless the device is the host.
+    """
+
+    def __init__(self, stacks: Sequence[Stack], device: jax.Device, lag: int) -> None:
+        self.stacks, self._device, self._lag = list(stacks), device, lag
         self._run = stacks[0].members[0].run
         self.step = stacks[0].members[0].step
         self._pending: deque[_Pending] = deque()
@@ -63,10 +66,10 @@ class Group:
         return self.step >= self._run.sac.steps or all(each.failure is not None for each in self.members)
 
     def advance(self) -> list[Report]:
-        """Train to the next check. The host looks at it at once where it may be an event, else one stretch later."""
+        """Train to the next check. The host looks at it at once where it may be an event, else after its lag."""
         with jax.default_device(self._device):
             self._dispatch()
-            reports = self._catch_up(lag=0 if self._device.platform == "cpu" else 1)
+            reports = self._catch_up(self._lag)
             if self._pending and any(stack.may_act(self.step) for stack in self.stacks):
                 reports += self._catch_up(lag=0)
         return reports + self.rest() if self._at_end else reports
@@ -124,7 +127,7 @@ def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> 
     return [Report(stack.indices[i], metrics[i], checks.get(i)) for i in sound]
 
 
-def _train(
+def train_stacks(
     programs: tuple[Program, ...], counts: tuple[int, ...], steps: int, params: tuple[Any, ...], states: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
     """So many steps of every stack; of each the states, and rows of figures of shape (steps, count, figures)."""
@@ -140,11 +143,11 @@ def _train(
 _TRAIN = {
     # The products of one run are too small for two cores to share: each core trains runs of its own.
     "cpu": jax.jit(
-        _train, static_argnums=(0, 1, 2), donate_argnums=4, compiler_options={"xla_cpu_multi_thread_eigen": False}
+        train_stacks, static_argnums=(0, 1, 2), donate_argnums=4, compiler_options={"xla_cpu_multi_thread_eigen": False}
     ),
     # A step is hundreds of kernels too small to fill a GPU: those that do not wait for each other run side by side.
     "gpu": jax.jit(
-        _train,
+        train_stacks,
         static_argnums=(0, 1, 2),
         donate_argnums=4,
         compiler_options={"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},

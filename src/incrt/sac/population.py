@@ -7,10 +7,12 @@ own, and as many groups advance at a time as there are cores (docs/engine.md has
 import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from incrt.config.rules import COUNT, check_name, whole
@@ -39,21 +41,15 @@ class Population:
         self.device = find_device(device)
         saved = saved or {}
         self.progress = [saved[i].progress if i in saved else first_progress(run) for i, run in enumerate(runs)]
-        self.groups = [] if all(each.finished for each in self.progress) else self._grouped(saved)
-
-    def _grouped(self, saved: Mapping[int, Saved]) -> list[Group]:
-        """The runs that have something left to do, those that can advance together in one group."""
-        groups: dict[Hashable, dict[Hashable, list[int]]] = {}
-        for i, progress in enumerate(self.progress):
-            if not progress.finished:
-                pace, kind = (i, i) if self.device.platform == "cpu" else (_pace(progress), _kind(progress))
-                groups.setdefault(pace, {}).setdefault((kind, i in saved), []).append(i)
+        is_host = self.device.platform == "cpu"
+        arranged = arrange(self.progress, set(saved), together=not is_host)
         with jax.default_device(self.device):
-            return [
-                Group([self._stacked(each, saved) for each in kinds.values()], self.device) for kinds in groups.values()
+            self.groups = [
+                Group([self._stack(each, saved) for each in stacks], self.device, lag=0 if is_host else 1)
+                for stacks in arranged
             ]
 
-    def _stacked(self, indices: Sequence[int], saved: Mapping[int, Saved]) -> Stack:
+    def _stack(self, indices: Sequence[int], saved: Mapping[int, Saved]) -> Stack:
         states = [saved[i].state for i in indices] if indices[0] in saved else None
         return Stack(indices, [self.progress[i] for i in indices], states)
 
@@ -90,6 +86,19 @@ class Population:
             yield group, []
 
 
+def arrange(progress: Sequence[Progress], resumed: AbstractSet[int], *, together: bool) -> list[list[list[int]]]:
+    """Groups of stacks of the numbers of all runs that have something left to do.
+
+    ``together`` puts all runs into one group that can advance in step; otherwise each is a group of its own.
+    """
+    groups: dict[Hashable, dict[Hashable, list[int]]] = {}
+    for i, each in enumerate(progress):
+        if not each.finished:
+            pace, kind = (_pace(each), (_kind(each), i in resumed)) if together else (i, i)
+            groups.setdefault(pace, {}).setdefault(kind, []).append(i)
+    return [list(stacks.values()) for stacks in groups.values()]
+
+
 def _pace(progress: Progress) -> Hashable:
     """What runs must have in common to advance together."""
     return (progress.step, progress.run.sac.steps, progress.run.runtime.check_every)
@@ -99,7 +108,7 @@ def _kind(progress: Progress) -> Hashable:
     """What runs must have in common to be stacked."""
     run = progress.run
     leaves, structure = jax.tree.flatten(run.params)
-    shapes = tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves)
+    shapes = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
     return (run.program(), run.runtime.tokens, run.runtime.share_batch, run.runtime.optimiser, structure, shapes)
 
 
