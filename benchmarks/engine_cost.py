@@ -6,6 +6,8 @@ and checks included; compiling is not counted.
 """
 
 import argparse
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -22,14 +24,10 @@ SWEEPS = {
 }
 
 
-def milliseconds(runs: int, window: int, k_max: int, device: str) -> float:
-    """One step of all runs; the first training compiles."""
-
-    def train() -> float:
-        return training_seconds([study_run(seed, window, 5.0, STEPS, k_max) for seed in range(runs)], device)
-
-    train()
-    return 1e3 * min(train() for _ in range(REPEATS)) / STEPS
+def train(point: Mapping[str, int], device: str) -> float:
+    """Seconds for all runs of a point."""
+    runs = [study_run(seed, point["W"], 5.0, STEPS, point["K_max"]) for seed in range(point["S"])]
+    return training_seconds(runs, device)
 
 
 def main() -> None:
@@ -39,14 +37,17 @@ def main() -> None:
     options = parser.parse_args()
     device = "cpu" if jax.default_backend() == "cpu" else "gpu"
     base = {"S": 1 if device == "cpu" else 30, "W": 20, "K_max": 8}
+    points = {(name, value): {**base, name: value} for name, values in SWEEPS[device].items() for value in values}
+    with ThreadPoolExecutor() as pool:  # compiles
+        list(pool.map(lambda point: train(point, device), points.values()))
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     print(f"on {jax.devices()[0].device_kind}: S = {base['S']}, W = {base['W']}, K_max = {base['K_max']}, but for")
     for axis, (name, values) in zip(figure.subplots(1, 3), SWEEPS[device].items(), strict=True):
         cost = []
         for value in values:
-            point = {**base, name: value}
-            cost.append(milliseconds(point["S"], point["W"], point["K_max"], device))
+            point = points[name, value]
+            cost.append(1e3 * min(train(point, device) for _ in range(REPEATS)) / STEPS)
             print(f"{name:>6s} = {value:4d}  {cost[-1]:8.3f} ms a step, {cost[-1] / point['S']:7.3f} a run", flush=True)
         axis.plot(values, cost, "o-")
         axis.set(xlabel=name, ylabel="ms a step of all runs", xscale="log", yscale="log", xticks=values)

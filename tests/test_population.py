@@ -37,7 +37,7 @@ def batch_states(last: Callable[[Run], Run]) -> dict[int, RunState]:
     """Four runs at their end, trained as on a GPU: stacked by window, both stacks in one program."""
     runs = [small_run(seed, window=window) for seed, window in enumerate((5, 5, 9, 9))]
     progress = [first_progress(run) for run in (*runs[:3], last(runs[3]))]
-    group = Group([Stack(pair, [progress[i] for i in pair], None) for pair in ((0, 1), (2, 3))], CPU, lag=0)
+    group = Group([Stack(pair, [progress[i] for i in pair], None) for pair in ((0, 1), (2, 3))], CPU, lags=False)
     while not group.finished:
         group.advance()
     return group.states()
@@ -210,7 +210,7 @@ def test_an_encoder_without_heads_has_no_checks() -> None:
 
 def test_a_host_that_lags_behind_decides_the_same() -> None:
     """As beside a GPU: checks that cannot be events are looked at one stretch later, the others at once."""
-    group = Group([Stack([0], [first_progress(small_run(42))], None)], CPU, lag=1)
+    group = Group([Stack([0], [first_progress(small_run(42))], None)], CPU, lags=True)
     seen: list[list[int]] = []
     checks = []
     while not group.finished:

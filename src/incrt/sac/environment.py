@@ -1,6 +1,7 @@
 """What the engine asks of an environment: gymnax's functional convention, with a box of actions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from functools import cache
 from typing import Any, Protocol
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 from jax import Array
 
 
-class Environment(Protocol):
+class Environment(Hashable, Protocol):
     """Pure functions of a state and of ``params``; hashable, since it shapes compiled programs.
 
     Runs whose environments are equal share a program. Unless its class says otherwise an object equals only itself, so
@@ -47,26 +48,31 @@ def dimensions(environment: Environment, params: Any) -> tuple[int, int]:
         raise ValueError(
             f"an environment must be hashable, {kind} is not; what varies belongs into its params"
         ) from None
-    observation, _ = jax.eval_shape(environment.reset_env, jax.random.key(0), params)
-    if not isinstance(observation, jax.ShapeDtypeStruct) or len(observation.shape) != 1:
-        raise ValueError(f"observations must be vectors, got {observation}; flatten them first")
     space = environment.action_space(params)
     if not all(hasattr(space, name) for name in ("low", "high", "shape")) or len(space.shape) != 1:
         raise ValueError(f"the action space must be a box of vectors, got {space!r}")
     if not (np.all(np.isfinite(space.low)) and np.all(np.isfinite(space.high)) and np.all(space.low < space.high)):
         raise ValueError(f"the action space must have finite bounds, got {space.low} to {space.high}")
-    _check_step(environment, params, observation, space)
-    return int(observation.shape[0]), int(space.shape[0])
+    leaves, structure = jax.tree.flatten(params)
+    shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+    return _observed(environment, tuple(space.shape), structure, shapes), int(space.shape[0])
 
 
-def _check_step(environment: Environment, params: Any, observation: Any, space: Any) -> None:
-    """Refuse a step_env that gives something else than the engine takes."""
+@cache  # to trace an environment takes time, and a hundred runs have the same
+def _observed(
+    environment: Environment, actions: tuple[int, ...], structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]
+) -> int:
+    """d_c; observations and steps that are not what the engine takes are refused."""
+    params, key = jax.tree.unflatten(structure, shapes), jax.random.key(0)
+    observation, _ = jax.eval_shape(environment.reset_env, key, params)
+    if not isinstance(observation, jax.ShapeDtypeStruct) or len(observation.shape) != 1:
+        raise ValueError(f"observations must be vectors, got {observation}; flatten them first")
 
-    def step(key: Array) -> Any:
+    def step(key: Array, params: Any) -> Any:
         _, state = environment.reset_env(key, params)
-        return environment.step_env(key, state, jnp.zeros(space.shape), params)
+        return environment.step_env(key, state, jnp.zeros(actions), params)
 
-    found = jax.eval_shape(step, jax.random.key(0))
+    found = jax.eval_shape(step, key, params)
     if not isinstance(found, tuple) or len(found) != 5:
         given = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
         raise ValueError(
@@ -81,6 +87,7 @@ def _check_step(environment: Environment, params: Any, observation: Any, space: 
             raise ValueError(f"step_env must give for {name} an array of shape {shape}, got {part}")
     if found[3].dtype != bool:
         raise ValueError(f"step_env must give a boolean for terminated, got {found[3].dtype}")
+    return int(observation.shape[0])
 
 
 def from_unit(environment: Environment, params: Any, action: Array) -> Array:

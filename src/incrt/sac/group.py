@@ -6,8 +6,8 @@ the device is busy with the next stretch; the device waits for the host only whe
 """
 
 import time
-from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -42,14 +42,14 @@ class _Found(NamedTuple):
 class Group:
     """Stacks of runs that are all at the same step and have the same cadence of checks.
 
-    ``lag`` is how many stretches the host may be behind the device: one, unless the device is the host.
+    ``lags`` says whether the host may be one stretch behind the device: yes, unless the device is the host.
     """
 
-    def __init__(self, stacks: Sequence[Stack], device: jax.Device, lag: int) -> None:
-        self.stacks, self._device, self._lag = list(stacks), device, lag
+    def __init__(self, stacks: Sequence[Stack], device: jax.Device, *, lags: bool) -> None:
+        self.stacks, self._device, self._lags = list(stacks), device, lags
         self._run = stacks[0].members[0].run
         self.step = stacks[0].members[0].step
-        self._pending: deque[_Pending] = deque()
+        self._pending: _Pending | None = None
         self._clock = time.perf_counter()
 
     @property
@@ -59,31 +59,43 @@ class Group:
     @property
     def finished(self) -> bool:
         """Whether no run has anything left to do."""
-        return not self._pending and self._at_end
+        return self._pending is None and self._at_end
 
     @property
     def _at_end(self) -> bool:
         return self.step >= self._run.sac.steps or all(each.failure is not None for each in self.members)
 
     def advance(self) -> list[Report]:
-        """Train to the next check. The host looks at it at once where it may be an event, else after its lag."""
-        with jax.default_device(self._device):
-            self._dispatch()
-            reports = self._catch_up(self._lag)
-            if self._pending and any(stack.may_act(self.step) for stack in self.stacks):
-                reports += self._catch_up(lag=0)
-        return reports + self.rest() if self._at_end else reports
+        """Train to the next check. The host looks at it at once where it may be an event, else beside the next."""
+        # A call of the device keeps its thread busy nearly as long as the device is.
+        with ThreadPoolExecutor(1) as caller:
+            asked = caller.submit(self._dispatch)
+            reports = self.rest()
+            self._pending = asked.result()
+        if not self._lags or self._at_end or any(stack.may_act(self.step) for stack in self.stacks):
+            reports += self.rest()
+        return reports
 
     def rest(self) -> list[Report]:
         """Let the host catch up, so that the runs may be saved."""
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return []
+        found = jax.device_get(pending.found)
+        now = time.perf_counter()
+        rate, self._clock = pending.steps / (now - self._clock), now
         with jax.default_device(self._device):
-            return self._catch_up(lag=0)
+            return [
+                report
+                for stack, of_stack in zip(self.stacks, found, strict=True)
+                for report in _settle(stack, pending.step - pending.steps, pending.step, of_stack, rate)
+            ]
 
     def states(self) -> dict[int, RunState]:
         """The state of each run, on the host, by its number in the population."""
         return {i: state for stack in self.stacks for i, state in zip(stack.indices, stack.host_states(), strict=True)}
 
-    def _dispatch(self) -> None:
+    def _dispatch(self) -> _Pending:
         """Ask the device for the stretch up to the next check, and for what the check will be shown."""
         cadence = self._run.runtime.check_every
         steps = min(cadence - self.step % cadence, self._run.sac.steps - self.step)
@@ -91,26 +103,16 @@ class Group:
         programs, counts, params, states = zip(
             *((each.program, each.count, each.params, each.states) for each in self.stacks), strict=True
         )
-        states, rows = train(programs, counts, steps, params, states)
-        self.step += steps
-        found = []
-        for stack, state, row in zip(self.stacks, states, rows, strict=True):
-            stack.states = state
-            is_due = stack.members[0].run.adapts and is_check(self._run.runtime, self.step)
-            # Step and cause are copied, since the next stretch takes the states' memory over.
-            found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if is_due else None))
-        self._pending.append(_Pending(self.step, steps, found))
-
-    def _catch_up(self, lag: int) -> list[Report]:
-        reports = []
-        while len(self._pending) > lag:
-            pending = self._pending.popleft()
-            found = jax.device_get(pending.found)
-            now = time.perf_counter()
-            rate, self._clock = pending.steps / (now - self._clock), now
-            for stack, of_stack in zip(self.stacks, found, strict=True):
-                reports += _settle(stack, pending.step - pending.steps, pending.step, of_stack, rate)
-        return reports
+        with jax.default_device(self._device):
+            states, rows = train(programs, counts, steps, params, states)
+            self.step += steps
+            found = []
+            for stack, state, row in zip(self.stacks, states, rows, strict=True):
+                stack.states = state
+                is_due = stack.members[0].run.adapts and is_check(self._run.runtime, self.step)
+                # Step and cause are copied, since the next stretch takes the states' memory over.
+                found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if is_due else None))
+        return _Pending(self.step, steps, found)
 
 
 def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> list[Report]:

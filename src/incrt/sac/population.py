@@ -45,7 +45,7 @@ class Population:
         arranged = arrange(self.progress, set(saved), together=not is_host)
         with jax.default_device(self.device):
             self.groups = [
-                Group([self._stack(each, saved) for each in stacks], self.device, lag=0 if is_host else 1)
+                Group([self._stack(each, saved) for each in stacks], self.device, lags=not is_host)
                 for stacks in arranged
             ]
 
