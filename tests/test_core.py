@@ -1,4 +1,4 @@
-"""The core runs with jax, numpy, optax and safetensors alone."""
+"""The core runs with jax, numpy, optax, safetensors and threadpoolctl alone."""
 
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 """Runs of one program, their states stacked along a first axis."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,15 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from threadpoolctl import ThreadpoolController
 
 from incrt.certificates import Certificate, certify_grow, certify_prune
 from incrt.config import RuntimeConfig
 from incrt.rank import effective_rank
-from incrt.runtime import Decision, can_act, check, is_cooling
+from incrt.runtime import Decision, RuntimeState, can_act, check, is_cooling
 from incrt.sac.checks import ACTIONS, Look, act, look, measure, measure_removal
 from incrt.sac.progress import Check, Progress
 from incrt.sac.replay import latest_contexts
 from incrt.sac.run import Program, RunState, start
+
+_BLAS = ThreadpoolController()
 
 
 class _Signals(NamedTuple):
@@ -66,18 +70,34 @@ class Stack:
 
     def check(self, step: int, seen: Look) -> dict[int, Check]:
         """The check of every sound run, by its place in the stack; events happen and are certified."""
-        signals: dict[int, _Signals] = {}
-        for i, progress in enumerate(self.members):
-            # Heads whose output is not finite end the run at its next action.
-            if progress.failure is None and np.all(np.isfinite(seen.shares[i])):
-                found = _decide(progress, step, one(seen, i))
-                if found is not None:
-                    signals[i] = found
+        # Heads whose output is not finite end the run at its next action.
+        due = {
+            i: each.controller
+            for i, each in enumerate(self.members)
+            if each.failure is None and each.controller is not None and np.all(np.isfinite(seen.shares[i]))
+        }
+        ranks = self._ranks(step, due, seen)
+        signals = {i: _decide(self.members[i], due[i], step, ranks.get(i), seen.shares[i]) for i in due}
         certified = self._apply(step, {i: found.decision for i, found in signals.items()})
         return {
             i: Check(step, *found, k=self.members[i].heads, certificate=certified.get(i))
             for i, found in signals.items()
         }
+
+    def _ranks(self, step: int, due: Mapping[int, RuntimeState], seen: Look) -> dict[int, float]:
+        """The effective ranks of those runs that are not in their cooldown."""
+
+        def rank(i: int) -> float:
+            run = self.members[i].run
+            tokens = latest_contexts(one(seen.recent, i), run.runtime.tokens, run.window)
+            return effective_rank(tokens, run.runtime.rank, run.runtime.alpha)
+
+        wanted = [i for i, each in due.items() if not is_cooling(self.members[i].run.runtime, each, step)]
+        if len(wanted) < 2:
+            return {i: rank(i) for i in wanted}
+        # One rank is too little work for the threads of a linear algebra library, many are enough for our own.
+        with _BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor() as pool:
+            return dict(zip(wanted, pool.map(rank, wanted), strict=True))
 
     def _apply(self, step: int, decisions: Mapping[int, Decision]) -> dict[int, Certificate]:
         """Grow and prune what was decided, all runs at once, and certify each event."""
@@ -105,19 +125,13 @@ class Stack:
         return found
 
 
-def _decide(progress: Progress, step: int, seen: Look) -> _Signals | None:
-    """What the runtime controller of one run makes of a check; None if it has none."""
-    controller, settings = progress.controller, progress.run.runtime
-    if controller is None:
-        return None
-    rank = shares = None
-    if not is_cooling(settings, controller, step):
-        shares = tuple(float(share) for share in seen.shares)
-        tokens = latest_contexts(seen.recent, settings.tokens, progress.run.window)
-        rank = effective_rank(tokens, settings.rank, settings.alpha)
+def _decide(progress: Progress, controller: RuntimeState, step: int, rank: float | None, shares: Array) -> _Signals:
+    """What the runtime controller of one run makes of a check; during the cooldown there is no rank."""
+    seen = None if rank is None else tuple(float(share) for share in shares)
+    if rank is not None:
         progress.ranks.append(rank)
-    decision, progress.controller = check(settings, controller, step, rank, shares)
-    return _Signals(decision, rank, shares)
+    decision, progress.controller = check(progress.run.runtime, controller, step, rank, seen)
+    return _Signals(decision, rank, seen)
 
 
 def stacked(trees: Sequence[Any]) -> Any:
