@@ -11,7 +11,7 @@ demo: $(VENV)/demo-installed
 	$(BIN)/incrt train --out demo/runs --seeds 42 --steps 20000 --figures demo
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/test-installed
 	$(BIN)/ruff check .
@@ -19,11 +19,13 @@ lint: $(VENV)/test-installed
 	$(BIN)/mypy
 
 bench: $(VENV)/test-installed
+	$(BIN)/python -m pytest -m slow
 	$(BIN)/python benchmarks/bench_plant.py
 	$(BIN)/python benchmarks/bench_checks.py
 	$(BIN)/python benchmarks/encoders.py
 	$(BIN)/python benchmarks/heads_evidence.py
 	$(BIN)/python benchmarks/kill_resume.py
+	$(BIN)/python benchmarks/cpu_arrangements.py
 	$(BIN)/python benchmarks/engine_cost.py
 	$(BIN)/incrt bench cpu
 

@@ -35,7 +35,9 @@ def train(folder: Path) -> None:
     encoder = incrt.EncoderConfig(k_max=4, d_k=4)
     runtime = incrt.RuntimeConfig(check_every=50, grace=100, tokens=100, share_batch=32)
     sac = SacConfig(steps=STEPS, buffer=1000, batch=32, hidden=(16, 16))
-    jobs = [bench_job(folder / f"seed-{seed}", seed, bench, encoder, runtime, sac) for seed in SEEDS]
+    jobs = [
+        bench_job(folder / f"seed-{seed}", seed, bench, encoder=encoder, runtime=runtime, sac=sac) for seed in SEEDS
+    ]
 
     def say(population: Population, news: News) -> None:
         if news.reports:

@@ -1,5 +1,6 @@
 """Variable-head attention against the paper's equations, written out literally."""
 
+import math
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from literal import literal, literal_head
 
 from incrt.attention import (
     Attention,
+    Heads,
     attend,
     contributions,
     head_norms,
@@ -29,11 +31,18 @@ OBSERVED, D_K = 11, 4
 
 
 def make(seed: int, k_max: int, window: int, batch: tuple[int, ...], scale: float) -> tuple[Attention, Array]:
-    """Parameters in which every head is live, and contexts."""
-    key, context_key = jax.random.split(jax.random.key(seed))
-    params = init_attention(key, jnp.ones(k_max, bool), window, OBSERVED, D_K)
-    params = params._replace(position=10 * params.position)  # so that where a step stands matters
-    return params, scale * jax.random.normal(context_key, (*batch, window, OBSERVED))
+    """Parameters in which every head is live and where a step stands matters, and contexts."""
+    draws = np.random.default_rng(seed)
+    d_model = k_max * D_K
+
+    def normal(std: float, *shape: int) -> Array:
+        return jnp.asarray(std * draws.standard_normal(shape), jnp.float32)
+
+    into, out = (k_max, d_model, D_K), (k_max, D_K, d_model)
+    std = math.sqrt(2 / (d_model + D_K))
+    heads = Heads(normal(std, *into), normal(std, *into), normal(std, *into), normal(std, *out))
+    embed = normal(math.sqrt(2 / (OBSERVED + d_model)), OBSERVED, d_model)
+    return Attention(embed, normal(0.2, window, d_model), heads), normal(scale, *batch, window, OBSERVED)
 
 
 def largest_score(params: Attention, context: Array) -> float:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from incrt import __version__
 from incrt.cli import main
 from incrt.config import preset
 from incrt.evaluation import evaluate
@@ -106,3 +107,8 @@ def test_unknown_preset_is_refused_with_the_known_ones(capsys: pytest.CaptureFix
         main(["baselines", "--preset", "huge"])
     assert ended.value.code == 2
     assert "memory" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--version"])
+    assert capsys.readouterr().out == f"incrt {__version__}\n"

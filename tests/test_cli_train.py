@@ -80,7 +80,7 @@ def test_the_same_command_again_trains_nothing(trained: Path, capsys: pytest.Cap
     main(["train", "--out", str(trained / "runs"), *OPTIONS])
     printed = capsys.readouterr()
     assert "2 of 2 runs are trained already" in printed.err
-    for word in ("baseline", "best constant", "clairvoyant", "runtime, seed 42", "mean of 2", "held", "0/0"):
+    for word in ("baseline", "best constant", "clairvoyant", "runtime, seed 42", "runtime, mean of 2", "held", "0/0"):
         assert word in printed.out
     assert max(map(len, printed.out.splitlines())) <= 80
 
@@ -115,8 +115,6 @@ def test_options_reach_the_configuration(tmp_path: Path) -> None:
         window=50,
         k_max=4,
         k_init=2,
-        grace=3000,
-        share="relative",
         shield=False,
         penalty=False,
     )
@@ -126,16 +124,24 @@ def test_options_reach_the_configuration(tmp_path: Path) -> None:
     assert (run.seed, run.window, run.sac.steps) == (7, 50, 900)
     assert (run.encoder.encoder, run.encoder.k_max, run.encoder.k_init) == ("static", 4, 2)
     assert (run.encoder.layer_norm, run.runtime.optimiser) == (False, "rebuild")
-    assert (run.runtime.grace, run.runtime.share) == (3000, "relative")
     assert not run.environment.shield  # type: ignore[attr-defined]
     assert not run.sac.penalty
     assert job.about["bench"]["tau_z"] == 2.0
+    (job,) = Train(out=tmp_path, seeds="7", grace=3000, share="relative").jobs()
+    assert (job.run.runtime.grace, job.run.runtime.share) == (3000, "relative")
+
+
+def test_options_that_would_make_no_difference_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--grace goes with encoder runtime, not with static"):
+        Train(out=tmp_path, encoder="static", grace=3000).jobs()
+    with pytest.raises(ValueError, match="--k-init goes with encoder runtime or static, not with gru"):
+        Train(out=tmp_path, encoder="gru", k_init=2).jobs()
 
 
 def test_seeds_are_numbers_and_ranges() -> None:
     assert parse_seeds("42-44") == [42, 43, 44]
     assert parse_seeds("1, 5,7-9,5") == [1, 5, 7, 8, 9]
-    for text in ("", "a", "1-", "5-3", "1,,2", "-1"):
+    for text in ("", "a", "1-", "5-3", "1,,2", "-1", "0-99999999999"):
         with pytest.raises(ValueError, match="seeds must be"):
             parse_seeds(text)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 PROGRAM = """
 import sys
@@ -28,16 +29,19 @@ encoder = encoders.make_encoder(incrt.EncoderConfig(), config.window, config.obs
 contexts = jax.numpy.ones((4, config.window, config.observation_dim))
 encoder.features(encoder.init(jax.random.key(0)), encoder.first_mask, contexts)
 import pathlib, tempfile
-small = incrt.EncoderConfig(k_max=1, d_k=4), incrt.RuntimeConfig(check_every=10, grace=10, tokens=10)
-sac = incrt.SacConfig(steps=10, buffer=40, batch=4, hidden=(4,), learning_starts=2)
+from incrt.compiled import keep_compiled
+from small_runs import BENCH, ENCODER, RUNTIME, SAC
+keep_compiled()
 with tempfile.TemporaryDirectory() as folder:
-    incrt.train([incrt.bench_job(pathlib.Path(folder), 0, config, *small, sac)])
-    incrt.evaluate(config, incrt.load_policy(pathlib.Path(folder) / "policy.safetensors"))
+    incrt.train([incrt.bench_job(folder, 0, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC)])
+    incrt.evaluate(BENCH, incrt.load_policy(pathlib.Path(folder) / "policy.safetensors"))
 print(incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].rmse)
 """
 
 
 def test_core_runs_where_nothing_else_is_installed() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) > 0

@@ -104,7 +104,7 @@ def test_a_poisoned_run_fails_alone() -> None:
         assert_same(found[1][i].state, alone(i))
     failure = found[0].progress[7].failure
     assert failure is not None
-    assert (failure.step, failure.cause) == (0, "the environment's observation or reward")
+    assert (failure.step, failure.cause) == (0, "the environment's observation or reward is not finite")
     assert [each.failure for each in found[0].progress[:7]] == [None] * 7
 
 
@@ -132,7 +132,7 @@ def test_a_run_that_fails_late_keeps_its_last_finite_parameters() -> None:
     reports = group.advance()
     failure = population.progress[0].failure
     assert failure is not None
-    assert (failure.step, failure.cause) == (60, "the critic's loss")
+    assert (failure.step, failure.cause) == (60, "the critic's loss is not finite")
     assert group.finished
     assert_same(group.states()[0].learner.learned.actor, jax.tree.map(lambda x: x[0], actor))
     assert reports[0].metrics.step == 60
@@ -151,7 +151,7 @@ def test_an_actor_that_is_not_finite_is_named_and_its_check_is_none() -> None:
     broken = learned._replace(actor=jax.tree.map(lambda x: x * jnp.nan, learned.actor))
     stack.states = stack.states._replace(learner=stack.states.learner._replace(learned=broken))
     group.advance()
-    assert stack.members[0].failure == Failure(20, "the actor's action")
+    assert stack.members[0].failure == Failure(20, "the actor's action is not finite")
     replay = group.states()[0].replay
     assert np.all(np.isfinite(replay.frames[: replay.size]))
 

@@ -1,4 +1,4 @@
-"""The README's examples run as they stand, one after the other."""
+"""The examples of README and docs run as they stand, one after the other; only training is shortened."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,8 @@ class Model:
 
 def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    examples = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    text = README.read_text(encoding="utf-8").replace("SacConfig(steps=1000)", "SacConfig(steps=200)")
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(examples) == 6
     names: dict[str, Any] = {"model": Model()}
     for example in examples:
@@ -32,3 +33,12 @@ def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkey
     shown = README.read_text(encoding="utf-8").split("```\n500 noop")[1].split("```")[0]
     for line in f"500 noop{shown}".splitlines():
         assert line == "..." or line in printed
+
+
+def test_an_environment_of_ones_own_trains(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (README.parent / "docs" / "engine.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(example.replace("steps=20_000", "steps=110"), {})  # noqa: S102
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert sorted(line[:2] for line in printed) == [["0", "110"], ["1", "110"]]
+    assert all(float(line[2]) < 0 for line in printed)

@@ -230,7 +230,7 @@ def test_an_actor_of_little_entropy_makes_an_update_raise_the_temperature(
     start = learner._replace(learned=learner.learned._replace(actor=actor), log_alpha_adam=moments)
     after, losses = updated(start)
     assert (losses.entropy < -2) == (sign > 0)
-    assert float(losses.alpha) == pytest.approx(math.exp(start.log_alpha), rel=1e-6)
+    assert float(losses.temperature) == pytest.approx(math.exp(start.log_alpha), rel=1e-6)
     # Adam's first step is the learning rate itself.
     assert float(after.log_alpha - start.log_alpha) == pytest.approx(sign * 3e-4, rel=1e-3)
 

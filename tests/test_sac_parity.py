@@ -263,7 +263,7 @@ def differences(before: Learner, after: Learner, losses: Losses, model: SAC, log
     return Differences(
         critic_loss=of_loss("critic_loss", losses.critic_loss),
         actor_loss=of_loss("actor_loss", losses.actor_loss),
-        alpha=of_loss("ent_coef", losses.alpha),
+        alpha=of_loss("ent_coef", losses.temperature),
         temperature_loss=of_loss("ent_coef_loss", before.log_alpha * (losses.entropy + ACTIONS)),
         actor=furthest(ours.actor, theirs.actor),
         critic=furthest(ours.critic, theirs.critic),

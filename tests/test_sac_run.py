@@ -399,7 +399,7 @@ def test_a_run_whose_environment_breaks_stops_where_it_was(step: int, broken: di
     assert int(last.step) == step
     assert int(last.replay.size) == step + 1
     for state in states[step + 1 :]:
-        assert CAUSES[int(state.cause)] == "the environment's observation or reward"
+        assert CAUSES[int(state.cause)] == "the environment's observation or reward is not finite"
         assert same(visible(state._replace(cause=last.cause)), visible(last))
 
 
@@ -410,7 +410,7 @@ def test_an_infinite_critic_loss_ends_the_run_before_anything_is_learned_from_it
     at = causes.index(2)
     assert at > LEARNING_STARTS
     assert causes == [0] * at + [2] * (len(causes) - at)
-    assert CAUSES[2] == "the critic's loss"
+    assert CAUSES[2] == "the critic's loss is not finite"
     for state in states[at:]:
         assert int(state.step) == at - 1
         assert same(state.learner, states[at - 1].learner)
@@ -421,7 +421,7 @@ def test_an_actor_loss_that_is_not_finite_ends_the_run_and_leaves_the_actor() ->
     params = Params(distance=math.nan)
     states, _ = trained(started(0, params), LEARNING_STARTS + 4, params)
     assert [int(state.cause) for state in states] == [0] * (LEARNING_STARTS + 1) + [3] * 4
-    assert CAUSES[3] == "the actor's loss"
+    assert CAUSES[3] == "the actor's loss is not finite"
     for state in states[LEARNING_STARTS + 1 :]:
         assert int(state.step) == LEARNING_STARTS
         assert same(state.learner.learned.actor, states[0].learner.learned.actor)

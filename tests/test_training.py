@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from incrt.sac.training import Job, bench_job, train, until_signalled
 
 
 def small_job(folder: Path, seed: int = 42, **sac: Any) -> Job:
-    return bench_job(folder, seed, BENCH, ENCODER, RUNTIME, SAC.replace(**sac))
+    return bench_job(folder, seed, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC.replace(**sac))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,9 @@ def test_the_folder_holds_what_other_programs_rely_on(peaceful: Path) -> None:
     assert config["seed"] == 42
     assert config["sac"]["steps"] == SAC.steps
     assert config["bench"]["window"] == BENCH.window
-    assert {"incrt", "jax", "commit", "python"} <= set(config["made_by"])
+    (maker,) = config["made_by"]
+    assert {"incrt", "jax", "commit", "python"} <= set(maker)
+    assert (maker["from_step"], maker["device"]) == (0, "cpu")
     events = lines(peaceful / "events.jsonl")
     assert [event["step"] for event in events] == list(range(20, 141, 20))
     for event in events:
@@ -65,13 +68,22 @@ def test_the_folder_holds_what_other_programs_rely_on(peaceful: Path) -> None:
     metrics = lines(peaceful / "metrics.jsonl")
     assert [line["step"] for line in metrics] == [event["step"] for event in events]
     for line in metrics:
-        assert {"critic_loss", "actor_loss", "alpha", "return", "steps_per_s"} <= set(line)
+        assert {"critic_loss", "actor_loss", "temperature", "return", "steps_per_s"} <= set(line)
     conclusion = json.loads((peaceful / "conclusion.json").read_text())
     assert (conclusion["steps"], conclusion["heads"], conclusion["failure"]) == (140, 3, None)
     assert conclusion["guarantees"]["grows"] == conclusion["guarantees"]["certificates_held"] == 2
     assert load(peaceful / "policy.safetensors").mask.tolist() == [True, True, True]
 
 
+@pytest.fixture
+def hears_signals() -> Iterator[None]:
+    """A job in the background is started with SIGINT ignored, and then training ignores it too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_signals")
 def test_a_signal_stops_the_training_and_the_next_call_goes_on(peaceful: Path, tmp_path: Path) -> None:
     def interrupt(number: int, _: Population, news: News) -> None:
         if any(report.metrics.step == 60 for report in news.reports):
@@ -90,6 +102,7 @@ def test_a_signal_stops_the_training_and_the_next_call_goes_on(peaceful: Path, t
         assert_same_run(folder, peaceful)
 
 
+@pytest.mark.usefixtures("hears_signals")
 def test_a_second_signal_acts_as_it_always_does() -> None:
     with until_signalled() as stop:
         os.kill(os.getpid(), signal.SIGINT)
@@ -156,9 +169,31 @@ def test_a_kill_before_the_last_checkpoint_is_made_good(peaceful: Path, tmp_path
 def test_a_kill_while_the_folder_is_made_leaves_one_that_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "config.json.1.aside").write_text("{")
     folder = RunFolder(tmp_path, small_job(tmp_path).run, {}, pytest.fail)
-    folder.open()
+    folder.open({})
     folder.close()
     assert json.loads((tmp_path / "config.json").read_text())["seed"] == 42
+
+
+def test_the_folder_names_all_who_trained_it(tmp_path: Path) -> None:
+    def opened_by(**maker: Any) -> list[dict[str, Any]]:
+        folder = RunFolder(tmp_path, small_job(tmp_path).run, {}, pytest.fail)
+        folder.open(maker)
+        folder.close()
+        found: list[dict[str, Any]] = json.loads((tmp_path / "config.json").read_text())["made_by"]
+        return found
+
+    first, second = {"from_step": 0, "jax": "1"}, {"from_step": 0, "jax": "2"}
+    assert opened_by(jax="1") == opened_by(jax="1") == [first]
+    assert opened_by(jax="2") == [first, second]
+
+
+def test_results_are_not_lost_with_the_checkpoints(peaceful: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "seed-42"
+    shutil.copytree(peaceful, folder)
+    shutil.rmtree(folder / "checkpoint")
+    with pytest.raises(ValueError, match="has results but no checkpoint folder"):
+        train([small_job(folder)], "cpu")
+    assert (folder / "conclusion.json").read_bytes() == (peaceful / "conclusion.json").read_bytes()
 
 
 def test_a_checkpoint_of_another_seed_is_refused(peaceful: Path, tmp_path: Path) -> None:
@@ -194,11 +229,11 @@ def test_a_folder_of_another_run_is_refused_and_left_as_it_is(peaceful: Path) ->
 
 def test_a_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
     first, second = (RunFolder(tmp_path, small_job(tmp_path).run, {}, pytest.fail) for _ in range(2))
-    first.open()
+    first.open({})
     with pytest.raises(ValueError, match="is being trained by another process"):
-        second.open()
+        second.open({})
     first.close()
-    second.open()
+    second.open({})
     second.close()
 
 

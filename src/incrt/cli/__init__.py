@@ -6,6 +6,7 @@ from typing import Any
 
 import tyro
 
+from incrt import __version__
 from incrt.cli.baselines import Baselines
 from incrt.cli.bench import Bench
 from incrt.cli.evaluate import Evaluate
@@ -24,6 +25,9 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; bad input ends with one line that says what is wrong."""
+    if list(sys.argv[1:] if arguments is None else arguments) == ["--version"]:
+        sys.stdout.write(f"incrt {__version__}\n")
+        return
     command = tyro.extras.subcommand_cli_from_dict(
         _COMMANDS,
         prog="incrt",

@@ -115,7 +115,7 @@ class Display:
             found = f"{self._returns[i]:.4g}" if i in self._returns else ""
             event = _words(self._events[i]) if i in self._events else ""
             if progress.failure is not None:
-                event = f"failed: {progress.failure.cause} is not finite"
+                event = f"failed: {progress.failure.cause}"
             table.add_row(self._folders[i].name, str(progress.step), str(progress.heads), found, event)
         parts: list[Any] = [ProgressBar(sum(each.run.sac.steps for each in runs), sum(each.step for each in runs), 40)]
         parts += [Text(self._line(runs)), table]

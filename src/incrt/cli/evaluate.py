@@ -56,11 +56,12 @@ def evaluated(
     beside: dict[Hashable, list[dict[str, Any]]] = {}  # by the bench they were tested on
     learned = []
     for run in runs:
-        with log.status(f"evaluating {run.folder.name}"):
-            config = run.bench.replace(**conditions)
-            if config not in beside:
+        config = run.bench.replace(**conditions)
+        if config not in beside:
+            with log.status(f"tau_z = {config.tau_z:g} s: references"):
                 found = {name: reference_evaluation(name, run.bench, config)[0] for name in REFERENCES}
-                beside[config] = reference_rows({"tau_z": config.tau_z}, found)
+            beside[config] = reference_rows({"tau_z": config.tau_z}, found)
+        with log.status(f"evaluating {run.folder.name}"):
             figures, trajectory = evaluate_run(run, **conditions)
             if not conditions:
                 write_evaluation(run, figures)
@@ -86,24 +87,25 @@ def print_results(title: str, rows: Sequence[dict[str, Any]]) -> None:
         cells = [cell(row[key], form) for key, form in columns]
         last = row is rows[-1] or ("seed" not in row and row["controller"] == REFERENCES[-1])
         table.add_row(f"{row['tau_z']:g}", name, *cells, *_training(row), end_section=last)
-    for tau_z, found in _by_regime(sound).items():
+    for (tau_z, encoder), found in _alike(sound).items():
         if len(found) > 1:
             means = [cell(_mean([row[key] for row in found]), form) for key, form in columns]
-            table.add_row(f"{tau_z:g}", f"mean of {len(found)}", *means)
+            table.add_row(f"{tau_z:g}", f"{encoder}, mean of {len(found)}", *means)
     console = Console()
     console.print(table)
-    for tau_z, found in _by_regime(sound).items():
-        console.print(_sentence(tau_z, found), highlight=False, soft_wrap=True)
+    for (tau_z, encoder), found in _alike(sound).items():
+        console.print(f"tau_z = {tau_z:g} s, {encoder}: {_sentence(found)}", highlight=False, soft_wrap=True)
     for row in learned:
         if (failure := row["training"]["failure"]) is not None:
-            words = f"seed {row['seed']} failed at step {failure['step']}: {failure['cause']} is not finite"
+            words = f"seed {row['seed']} failed at step {failure['step']}: {failure['cause']}"
             console.print(words, highlight=False, soft_wrap=True)
 
 
-def _by_regime(rows: Sequence[dict[str, Any]]) -> dict[float, list[dict[str, Any]]]:
-    found: dict[float, list[dict[str, Any]]] = {}
+def _alike(rows: Sequence[dict[str, Any]]) -> dict[tuple[float, str], list[dict[str, Any]]]:
+    """The runs of each regime and encoder."""
+    found: dict[tuple[float, str], list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["tau_z"], []).append(row)
+        found.setdefault((row["tau_z"], row["controller"]), []).append(row)
     return found
 
 
@@ -123,9 +125,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def _sentence(tau_z: float, found: Sequence[dict[str, Any]]) -> str:
+def _sentence(found: Sequence[dict[str, Any]]) -> str:
     deltas = [row["delta_pct"] for row in found if row["delta_pct"] is not None]
     succeeded = sum(row["success"] for row in found)
     spread = f", std {stdev(deltas):.2f}" if len(deltas) > 1 else ""
     mean = f"{fmean(deltas):+.2f}{spread}" if deltas else "-"
-    return f"tau_z = {tau_z:g} s: {succeeded} of {len(found)} succeed (RMSE < 0.10 rad), mean Δ% {mean}"
+    return f"{succeeded} of {len(found)} succeed (RMSE < 0.10 rad), mean Δ% {mean}"

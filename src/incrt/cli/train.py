@@ -13,6 +13,8 @@ from incrt.config import SacConfig, encoder_preset, preset, runtime_preset
 from incrt.runs import find_runs
 from incrt.sac.training import Job, bench_job, train
 
+_MOST_SEEDS = 10_000
+
 
 @dataclass(frozen=True)
 class Train:
@@ -82,13 +84,23 @@ class Train:
         def given(**options: object) -> dict[str, object]:
             return {name: value for name, value in options.items() if value is not None}
 
+        self._refuse_idle_options()
         bench = preset(self.preset, tau_z=self.tau_z, shield=self.shield, **given(window=self.window))
         encoder = encoder_preset(self.preset, encoder=self.encoder, **given(k_max=self.k_max, k_init=self.k_init))
         runtime = runtime_preset(self.preset, **given(grace=self.grace, share=self.share))
         sac = SacConfig(steps=self.steps, penalty=self.penalty)
         return [
-            bench_job(self.out / f"seed-{seed}", seed, bench, encoder, runtime, sac) for seed in parse_seeds(self.seeds)
+            bench_job(self.out / f"seed-{seed}", seed, bench, encoder=encoder, runtime=runtime, sac=sac)
+            for seed in parse_seeds(self.seeds)
         ]
+
+    def _refuse_idle_options(self) -> None:
+        """Refuse options that would make no difference to this encoder."""
+        used_by = {"k_init": ("runtime", "static"), "grace": ("runtime",), "share": ("runtime",)}
+        for name, encoders in used_by.items():
+            if getattr(self, name) is not None and self.encoder not in encoders:
+                option = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} goes with encoder {' or '.join(encoders)}, not with {self.encoder}")
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -100,7 +112,9 @@ def parse_seeds(text: str) -> list[int]:
             raise ValueError(f"seeds must be numbers and ranges such as 42-51 or 1,5,7-9; got {text!r}")
         first = int(found[1])
         last = first if found[2] is None else int(found[2])
-        if last < first:
-            raise ValueError(f"seeds must be ranges from the lower to the higher number; got {text!r}")
+        if not first <= last < first + _MOST_SEEDS:
+            raise ValueError(
+                f"seeds must be ranges from the lower to the higher number, of {_MOST_SEEDS} at most; got {text!r}"
+            )
         seeds += range(first, last + 1)
     return list(dict.fromkeys(seeds))

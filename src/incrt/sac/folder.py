@@ -56,18 +56,22 @@ class RunFolder:
         unchanging = {name: value for name, value in _flat(self._about).items() if name != _LENGTH}
         self._identity = checkpoint.checksum(unchanging)
 
-    def open(self) -> Saved | None:
-        """Make the folder, or find where the run in it stands; a folder of another run is refused."""
+    def open(self, maker: Mapping[str, Any]) -> Saved | None:
+        """Make the folder, or find where the run in it stands; a folder of another run is refused.
+
+        ``maker`` is who goes on with the run, as config.json is to name it.
+        """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock()
             for left_behind in self.path.glob(f"**/*{ASIDE}"):  # by a kill
                 left_behind.unlink()
-            if not self._is_known():
-                self._describe()
-            found = checkpoint.latest(
-                self.path / "checkpoint", self._identity, self.run, self.log_lengths(), self._warn
-            )
+            written, checkpoints = self._written(), self.path / "checkpoint"
+            if not checkpoints.exists() and any((self.path / name).exists() for name in _RESULTS):
+                raise ValueError(f"{self.path} has results but no checkpoint folder; remove it to train the run anew")
+            found = checkpoint.latest(checkpoints, self._identity, self.run, self.log_lengths(), self._warn)
+            self._describe(written, 0 if found is None else found[0].progress.step, maker)
+            checkpoints.mkdir(exist_ok=True)  # before any results: where it is missing beside them it was removed
             for name in _LOGS:
                 (self.path / name).touch()
                 os.truncate(self.path / name, 0 if found is None else found[1].get(name, 0))
@@ -94,13 +98,13 @@ class RunFolder:
         if self._held is not None:
             self._held.close()
 
-    def _is_known(self) -> bool:
-        """Whether the folder describes this run already."""
+    def _written(self) -> dict[str, Any]:
+        """The folder's config.json, empty if there is none yet; that of another run is refused."""
         path = self.path / "config.json"
         if not path.exists():
             if any(each.name != _LOCK for each in self.path.iterdir()):
                 raise ValueError(f"{self.path} is not empty and has no config.json: it is not the folder of a run")
-            return False
+            return {}
         try:
             written = dict(json.loads(path.read_text()))
         except (ValueError, TypeError) as error:
@@ -111,11 +115,16 @@ class RunFolder:
             raise ValueError(f"{self.path} holds another run, with another {', '.join(others)}; choose another folder")
         if unlike and before[_LENGTH] > now[_LENGTH]:
             raise ValueError(f"{self.path} holds a run of {before[_LENGTH]} steps; it can be made longer, not shorter")
-        return not unlike
+        return written
 
-    def _describe(self) -> None:
-        written = {**self._about, "made_by": made_by()}
-        write_whole(self.path / "config.json", (json.dumps(written, indent=2) + "\n").encode())
+    def _describe(self, written: Mapping[str, Any], step: int, maker: Mapping[str, Any]) -> None:
+        """Bring config.json up to date: what is run, and who trained it from which step on."""
+        makers = list(written.get("made_by", []))
+        if not makers or {**makers[-1], "from_step": step} != {**maker, "from_step": step}:
+            makers.append({"from_step": step, **maker})
+        wanted = {**self._about, "made_by": makers}
+        if wanted != written:
+            write_whole(self.path / "config.json", (json.dumps(wanted, indent=2) + "\n").encode())
 
     def add(self, report: Report) -> None:
         """Append what a stretch brought."""
@@ -189,7 +198,7 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def made_by() -> dict[str, Any]:
+def made_by(device: jax.Device) -> dict[str, Any]:
     """Versions, source and machine."""
     packages = ("jax", "jaxlib", "numpy", "optax")
     return {
@@ -197,7 +206,7 @@ def made_by() -> dict[str, Any]:
         "commit": _commit(),
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in packages if _is_installed(name)},
-        "device": jax.devices()[0].device_kind,
+        "device": device.device_kind,
     }
 
 

@@ -67,11 +67,13 @@ class Group:
 
     def advance(self) -> list[Report]:
         """Train to the next check. The host looks at it at once where it may be an event, else beside the next."""
-        # A call of the device keeps its thread busy nearly as long as the device is.
-        with ThreadPoolExecutor(1) as caller:
-            asked = caller.submit(self._dispatch)
-            reports = self.rest()
-            self._pending = asked.result()
+        if self._pending is None:
+            reports, self._pending = [], self._dispatch()
+        else:  # in a thread: a call of the device keeps the caller busy nearly as long as the device is
+            with ThreadPoolExecutor(1) as caller:
+                asked = caller.submit(self._dispatch)
+                reports = self.rest()
+                self._pending = asked.result()
         if not self._lags or self._at_end or any(stack.may_act(self.step) for stack in self.stacks):
             reports += self.rest()
         return reports

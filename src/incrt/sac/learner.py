@@ -54,11 +54,11 @@ class Noise(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """What an update measured; all but ``alpha`` are means over the batch."""
+    """What an update measured; all but ``temperature`` and ``multiplier`` are means over the batch."""
 
     critic_loss: Array
     actor_loss: Array
-    alpha: Array
+    temperature: Array
     entropy: Array
     q: Array
     distance: Array

@@ -67,7 +67,7 @@ def save(path: Path, policy: LearnedPolicy) -> None:
     write_whole(path, safetensors.numpy.save(tensors, {"incrt": json.dumps(header)}))
 
 
-def load(path: Path) -> LearnedPolicy:
+def load(path: Path | str) -> LearnedPolicy:
     """The policy that :func:`save` wrote; anything else is refused."""
     try:
         with safetensors.safe_open(path, "numpy") as file:

@@ -18,7 +18,7 @@ import numpy as np
 from incrt.config.rules import COUNT, check_name, whole
 from incrt.sac.group import Group
 from incrt.sac.progress import Progress, Report, Run, Saved, first_progress
-from incrt.sac.stack import Stack
+from incrt.sac.stack import SHAPING, Stack
 
 DEVICES = ("auto", "cpu", "gpu")
 """Where to train; ``auto`` takes a GPU if there is one."""
@@ -109,7 +109,8 @@ def _kind(progress: Progress) -> Hashable:
     run = progress.run
     leaves, structure = jax.tree.flatten(run.params)
     shapes = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    return (run.program(), run.runtime.tokens, run.runtime.share_batch, run.runtime.optimiser, structure, shapes)
+    shaping = tuple(getattr(run.runtime, name) for name in SHAPING)
+    return (run.program(), shaping, structure, shapes)
 
 
 def find_device(name: str) -> jax.Device:

@@ -125,7 +125,7 @@ class Metrics(NamedTuple):
     reward: float | None
     critic_loss: float | None
     actor_loss: float | None
-    alpha: float | None
+    temperature: float | None
     entropy: float | None
     q: float | None
     distance: float | None

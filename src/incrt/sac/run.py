@@ -18,8 +18,14 @@ from incrt.sac.learner import Algorithm, Learner, Losses, Noise, init_learner, u
 from incrt.sac.networks import sample_action
 from incrt.sac.replay import Replay, quantised
 
-CAUSES = ("", "the environment's observation or reward", "the critic's loss", "the actor's loss", "the actor's action")
-"""What may cease to be finite and so end a run, by the number in :attr:`RunState.cause`."""
+CAUSES = (
+    "",
+    "the environment's observation or reward is not finite",
+    "the critic's loss is not finite",
+    "the actor's loss is not finite",
+    "the actor's action is not finite",
+)
+"""What may end a run, by the number in :attr:`RunState.cause`."""
 
 
 @dataclass(frozen=True)

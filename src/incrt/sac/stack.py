@@ -20,6 +20,9 @@ from incrt.sac.progress import Check, Progress
 from incrt.sac.replay import latest_contexts
 from incrt.sac.run import Program, RunState, start
 
+SHAPING = ("tokens", "share_batch", "optimiser")
+"""What of a runtime controller's configuration shapes the programs of a check."""
+
 _BLAS = ThreadpoolController()
 
 
@@ -37,7 +40,9 @@ class Stack:
     def __init__(self, indices: Sequence[int], members: Sequence[Progress], states: Sequence[RunState] | None) -> None:
         self.indices, self.members = tuple(indices), list(members)
         self.count = len(members)
-        self.program, self._settings = members[0].run.program(), members[0].run.runtime
+        self.program = members[0].run.program()
+        shaping = {name: getattr(members[0].run.runtime, name) for name in SHAPING}
+        self._settings = RuntimeConfig(**shaping)  # runs that differ in a threshold need no program of their own
         self.params = stacked([each.run.params for each in members])
         if states is None:
             keys = jnp.stack([jax.random.key(each.run.seed) for each in members])

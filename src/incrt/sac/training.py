@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from incrt.bench import make_bench
 from incrt.config import BenchConfig, EncoderConfig, RuntimeConfig, SacConfig
 from incrt.config.rules import COUNT, whole
-from incrt.sac.folder import RunFolder
+from incrt.sac.folder import RunFolder, made_by
 from incrt.sac.population import News, Population, find_device
 from incrt.sac.progress import Progress, Run, Saved, first_progress
 
@@ -28,11 +28,25 @@ class Job(NamedTuple):
 
 
 def bench_job(
-    folder: Path | str, seed: int, bench: BenchConfig, encoder: EncoderConfig, runtime: RuntimeConfig, sac: SacConfig
+    folder: Path | str,
+    seed: int,
+    bench: BenchConfig,
+    *,
+    encoder: EncoderConfig | None = None,
+    runtime: RuntimeConfig | None = None,
+    sac: SacConfig | None = None,
 ) -> Job:
-    """A run on the bench."""
+    """A run on the bench; what is not given is as in preset memory."""
     environment, params = make_bench(bench)
-    run = Run(seed, environment, params, bench.window, encoder, runtime, sac)
+    run = Run(
+        seed,
+        environment,
+        params,
+        bench.window,
+        encoder or EncoderConfig(),
+        runtime or RuntimeConfig(),
+        sac or SacConfig(),
+    )
     return Job(run, Path(folder), {"bench": dataclasses.asdict(bench)})
 
 
@@ -65,7 +79,8 @@ def train(
 def _train(
     folders: Sequence[RunFolder], device: str, save_every: int, tell: Callable[[Population, News], None]
 ) -> list[Progress]:
-    found = {i: saved for i, folder in enumerate(folders) if (saved := folder.open()) is not None}
+    maker = made_by(find_device(device))
+    found = {i: saved for i, folder in enumerate(folders) if (saved := folder.open(maker)) is not None}
     population = Population([folder.run for folder in folders], device, found)
     tell(population, News([], []))
     with until_signalled() as stop, ThreadPoolExecutor(1) as writer:
