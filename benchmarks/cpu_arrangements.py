@@ -1,14 +1,16 @@
 """How several runs are best trained on the cores of a CPU: together in one program, or each in its own.
 
 Run with ``python benchmarks/cpu_arrangements.py``. Four runs train for some steps in each arrangement; the engine takes
-the last one. "all cores" lets XLA spread the products of one program over them. A process for each run would do the
-same as a thread for each, with more memory: a compiled program does not hold Python's lock.
+"a thread each".
 """
 
+import multiprocessing
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 from typing import Any
 
 import jax
@@ -22,25 +24,45 @@ from incrt.sac.stack import Stack
 RUNS, STEPS, WINDOW = 4, 100, 20
 
 
-def compiled(count: int, *, all_cores: bool) -> Callable[[Stack], Any]:
+def compiled(count: int) -> Callable[[Stack], Any]:
     """Training of a stack of so many runs."""
-    options = {"xla_cpu_multi_thread_eigen": all_cores}
-    train = jax.jit(train_stacks, static_argnums=(0, 1, 2), compiler_options=options)
+    train = jax.jit(train_stacks, static_argnums=(0, 1, 2))
     return lambda stack: train((stack.program,), (count,), STEPS, (stack.params,), (stack.states,))
 
 
-def mapped(*, all_cores: bool) -> Callable[[Stack], Any]:
+def mapped(stack: Stack) -> Any:
     """The same for runs that follow each other inside one program."""
 
-    @partial(jax.jit, compiler_options={"xla_cpu_multi_thread_eigen": all_cores}, static_argnums=0)
-    def train(program: Any, params: Any, states: Any) -> Any:
-        def one(run: tuple[Any, Any]) -> Any:
-            alone = jax.tree.map(lambda leaf: leaf[None], run)
-            return train_stacks((program,), (1,), STEPS, (alone[0],), (alone[1],))
+    def one(run: tuple[Any, Any]) -> Any:
+        alone = jax.tree.map(lambda leaf: leaf[None], run)
+        return train_stacks((stack.program,), (1,), STEPS, (alone[0],), (alone[1],))
 
-        return jax.lax.map(one, (params, states))
+    return jax.lax.map(one, (stack.params, stack.states))
 
-    return lambda stack: train(stack.program, stack.params, stack.states)
+
+def train_in_a_process(runs: int, barrier: Barrier, seconds: "Queue[float]") -> None:
+    """So many runs one after another, while the other processes do the same."""
+    train = compiled(1)
+    stack = Stack([0], [first_progress(study_run(0, WINDOW, 5.0, STEPS))], None)
+    jax.block_until_ready(train(stack))
+    barrier.wait()
+    begin = time.perf_counter()
+    for _ in range(runs):
+        jax.block_until_ready(train(stack))
+    seconds.put(time.perf_counter() - begin)
+
+
+def milliseconds_in_processes() -> float:
+    """A step of one run, with as many processes as there are cores."""
+    cores, spawn = usable_cores(), multiprocessing.get_context("spawn")
+    barrier, seconds = spawn.Barrier(cores), spawn.Queue()
+    processes = [spawn.Process(target=train_in_a_process, args=(RUNS // cores, barrier, seconds)) for _ in range(cores)]
+    for process in processes:
+        process.start()
+    slowest = max(seconds.get() for _ in processes)
+    for process in processes:
+        process.join()
+    return 1e3 * slowest / (RUNS // cores * cores * STEPS)
 
 
 def milliseconds(work: Callable[[], Any]) -> float:
@@ -57,28 +79,24 @@ def main() -> None:
     together = Stack(range(RUNS), members, None)
     each = [Stack([i], [member], None) for i, member in enumerate(members)]
 
-    def one_after_another(train: Callable[[Stack], Any]) -> Any:
-        return [jax.block_until_ready(train(stack)) for stack in each]
+    batch, single, sequence = compiled(RUNS), compiled(1), jax.jit(lambda: mapped(together))
 
-    def a_thread_each(train: Callable[[Stack], Any]) -> Any:
+    def one_after_another() -> Any:
+        return [jax.block_until_ready(single(stack)) for stack in each]
+
+    def a_thread_each() -> Any:
         with ThreadPoolExecutor(usable_cores()) as pool:
-            return list(pool.map(lambda stack: jax.block_until_ready(train(stack)), each))
+            return list(pool.map(lambda stack: jax.block_until_ready(single(stack)), each))
 
     print(f"{RUNS} runs, W = {WINDOW}, {usable_cores()} cores: ms a step of one run")
-    for all_cores in (True, False):
-        cores = "all cores" if all_cores else "one core "
-        batch, single, sequence = (
-            compiled(RUNS, all_cores=all_cores),
-            compiled(1, all_cores=all_cores),
-            mapped(all_cores=all_cores),
-        )
-        for name, work in (
-            ("vmap", partial(batch, together)),
-            ("lax.map", partial(sequence, together)),
-            ("one after another", partial(one_after_another, single)),
-            ("a thread each", partial(a_thread_each, single)),
-        ):
-            print(f"{cores}  {name:18s} {milliseconds(work):6.2f}", flush=True)
+    for name, work in (
+        ("vmap", partial(batch, together)),
+        ("lax.map", sequence),
+        ("one after another", one_after_another),
+        ("a thread each", a_thread_each),
+    ):
+        print(f"{name:18s} {milliseconds(work):6.2f}", flush=True)
+    print(f"{'a process each':18s} {milliseconds_in_processes():6.2f}", flush=True)
 
 
 if __name__ == "__main__":

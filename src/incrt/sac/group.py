@@ -144,16 +144,12 @@ def train_stacks(
     return jax.lax.scan(step, states, length=steps)
 
 
-_TRAIN = {
-    # The products of one run are too small for two cores to share: each core trains runs of its own.
-    "cpu": jax.jit(
-        train_stacks, static_argnums=(0, 1, 2), donate_argnums=4, compiler_options={"xla_cpu_multi_thread_eigen": False}
-    ),
+_OPTIONS: dict[str, dict[str, str]] = {
+    "cpu": {},
     # A step is hundreds of kernels too small to fill a GPU: those that do not wait for each other run side by side.
-    "gpu": jax.jit(
-        train_stacks,
-        static_argnums=(0, 1, 2),
-        donate_argnums=4,
-        compiler_options={"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
-    ),
+    "gpu": {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
+}
+_TRAIN = {
+    kind: jax.jit(train_stacks, static_argnums=(0, 1, 2), donate_argnums=4, compiler_options=options)
+    for kind, options in _OPTIONS.items()
 }
