@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
@@ -40,7 +39,7 @@ def mapped(stack: Stack) -> Any:
     return jax.lax.map(one, (stack.params, stack.states))
 
 
-def train_in_a_process(runs: int, barrier: Barrier, seconds: "Queue[float]") -> None:
+def train_in_a_process(runs: int, barrier: Barrier, seconds: Any) -> None:
     """So many runs one after another, while the other processes do the same."""
     train = compiled(1)
     stack = Stack([0], [first_progress(study_run(0, WINDOW, 5.0, STEPS))], None)
@@ -55,14 +54,15 @@ def train_in_a_process(runs: int, barrier: Barrier, seconds: "Queue[float]") -> 
 def milliseconds_in_processes() -> float:
     """A step of one run, with as many processes as there are cores."""
     cores, spawn = usable_cores(), multiprocessing.get_context("spawn")
+    runs_each = max(RUNS // cores, 1)
     barrier, seconds = spawn.Barrier(cores), spawn.Queue()
-    processes = [spawn.Process(target=train_in_a_process, args=(RUNS // cores, barrier, seconds)) for _ in range(cores)]
+    processes = [spawn.Process(target=train_in_a_process, args=(runs_each, barrier, seconds)) for _ in range(cores)]
     for process in processes:
         process.start()
-    slowest = max(seconds.get() for _ in processes)
+    slowest: float = max(seconds.get() for _ in processes)
     for process in processes:
         process.join()
-    return 1e3 * slowest / (RUNS // cores * cores * STEPS)
+    return 1e3 * slowest / (runs_each * cores * STEPS)
 
 
 def milliseconds(work: Callable[[], Any]) -> float:

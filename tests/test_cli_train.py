@@ -11,7 +11,7 @@ from incrt.cli import main
 from incrt.cli.train import Train, parse_seeds
 from incrt.evaluation import delta_pct, evaluate, headroom_closed
 from incrt.runs import find_runs
-from incrt.sac import load_policy
+from incrt.sac import Job, Progress, load_policy
 
 OPTIONS = ["--tau-z", "5", "--seeds", "42-43", "--steps", "700", "--window", "4", "--k-max", "2", "--device", "cpu"]
 
@@ -85,8 +85,22 @@ def test_the_same_command_again_trains_nothing(trained: Path, capsys: pytest.Cap
     assert max(map(len, printed.out.splitlines())) <= 80
 
 
+def test_training_that_was_stopped_says_where_and_exits_as_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(jobs: list[Job], *_: Any) -> list[Progress]:
+        return [Progress(job.run, step=100 * (i + 1)) for i, job in enumerate(jobs)]
+
+    monkeypatch.setattr("incrt.cli.train.train", stopped)
+    with pytest.raises(SystemExit) as error:
+        main(["train", "--out", str(tmp_path), *OPTIONS])
+    assert error.value.code == 130
+    assert "stopped at step 100 of 700; the same command goes on from here" in capsys.readouterr().err
+
+
 def test_evaluate_gives_references_and_runs(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = rows_of(capsys, "evaluate", str(trained / "runs"))
+    assert rows_of(capsys, "train", "--out", str(trained / "runs"), *OPTIONS) == rows
     assert [row["controller"] for row in rows] == ["baseline", "best_constant", "clairvoyant", "runtime", "runtime"]
     assert [row.get("seed") for row in rows] == [None, None, None, 42, 43]
     assert rows[3]["baseline_rmse"] == rows[0]["rmse"]

@@ -199,6 +199,16 @@ def test_a_weak_head_is_pruned_and_certified() -> None:
     assert list(stack.states.learner.learned.mask[0]) == [True, False, True]
 
 
+@pytest.mark.parametrize("optimiser", ["carry", "rebuild"])
+def test_an_event_does_with_the_optimisers_what_was_asked_for(optimiser: str) -> None:
+    run = small_run(42, runtime=RUNTIME.replace(optimiser=optimiser), sac=SAC.replace(steps=60))
+    population, saved, _ = trained([run])
+    assert [each.step for each in population.progress[0].certificates] == [60]
+    learned = saved[0].state.learner.learned
+    updates = 60 - SAC.learning_starts if optimiser == "carry" else 0
+    assert [int(each.steps) for each in (learned.actor_adam, learned.critic_adam)] == [updates] * 2
+
+
 def test_an_encoder_without_heads_has_no_checks() -> None:
     run = small_run(42, encoder=ENCODER.replace(encoder="none"), sac=SAC.replace(steps=40))
     population, _, news = trained([run])
