@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -119,12 +120,29 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, saved: list[Save
     assert "it is of another run" in refused[0]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{"controller": {}}, {"certificates": [{}]}, {"failure": {"reason": "?"}}],
+    ids=lambda change: next(iter(change)),
+)
+def test_content_of_another_kind_is_refused(tmp_path: Path, saved: list[Saved], change: dict[str, Any]) -> None:
+    write(tmp_path, saved[:2])
+    path = tmp_path / f"{80:09d}.json"
+    content = {**json.loads(path.read_text())["content"], **change}
+    path.write_text(json.dumps({"content": content, "checksum": checksum(content)}))
+    step, refused = load(tmp_path)
+    assert step == 40
+    assert "it is not as this version writes it" in refused[0]
+
+
 def test_a_refused_checkpoint_does_not_count_as_one_of_the_two(tmp_path: Path, saved: list[Saved]) -> None:
     write(tmp_path, saved[:2])
     flip(tmp_path / f"{80:09d}.safetensors")
     assert load(tmp_path)[0] == 40
     save(tmp_path, "seed 42", saved[2], LOGS)
     assert steps_saved(tmp_path) == [40, 120]
+    kept = {path.name for path in tmp_path.iterdir() if path.stem.startswith(f"{80:09d}")}
+    assert kept == {f"{80:09d}.{kind}.refused" for kind in ("json", "safetensors")}  # whoever wants to may look
 
 
 def test_a_failure_is_kept(tmp_path: Path, saved: list[Saved]) -> None:

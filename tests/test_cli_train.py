@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from incrt.cli import main
+from incrt.cli.evaluate import print_results
 from incrt.cli.train import Train, parse_seeds
 from incrt.evaluation import delta_pct, evaluate, headroom_closed
 from incrt.runs import find_runs
@@ -116,6 +117,23 @@ def test_other_conditions_are_tested_and_leave_the_files_alone(
     assert list(rows[-1]["per_payload"]) == ["3.0"]
     assert rows[-1]["rmse"] != json.loads(before)["rmse"]
     assert path.read_bytes() == before
+
+
+def test_a_run_that_failed_is_named_and_left_out_of_the_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    def row(seed: int, rmse: float, group: int = 0, failure: Any = None) -> dict[str, Any]:
+        training = {"heads": 3, "failure": failure, "guarantees": None}
+        figures = dict.fromkeys(("delta_pct", "headroom_closed", "max_error", "torque_tv"), 0.5)
+        found = {"controller": "static", "tau_z": 5.0, "seed": seed, "group": group, "rmse": rmse}
+        return {**found, **figures, "success": rmse < 0.1, "training": training}
+
+    cause = {"step": 60, "cause": "the critic's loss is not finite"}
+    print_results("title", [row(1, 0.02), row(2, 0.04), row(3, 9.0, failure=cause), row(4, 0.5, group=1)])
+    printed = capsys.readouterr().out
+    (mean,) = (line for line in printed.splitlines() if "mean of" in line)
+    assert mean.split()[:6] == ["5", "static,", "mean", "of", "2", "0.0300"]
+    assert "tau_z = 5 s, static: 2 of 2 succeed" in printed
+    assert "tau_z = 5 s, static: 0 of 1 succeed" in printed
+    assert "seed 3 failed at step 60: the critic's loss is not finite" in printed
 
 
 def test_options_reach_the_configuration(tmp_path: Path) -> None:

@@ -26,15 +26,22 @@ class Made:
         vars(self).update(methods)
 
 
-def make(space: Any = None, observation: Any = None, without: str = "", step: Any = None) -> Any:
+def make(
+    space: Any = None,
+    observation: Any = None,
+    without: str = "",
+    step: Any = None,
+    state: Any = (),
+    truncated: Any = jnp.zeros((), bool),  # noqa: B008
+) -> Any:
     """An environment of three observations and two actions, but for what is changed or missing."""
     space = SimpleNamespace(low=-1.0, high=1.0, shape=(2,)) if space is None else space
     observation = jnp.zeros(3) if observation is None else observation
-    methods: dict[str, Any] = dict.fromkeys(METHODS, lambda *_: None)
-    stepped = (observation, (), jnp.zeros(()), jnp.zeros((), bool), {}) if step is None else step
-    methods |= {
-        "reset_env": lambda *_: (observation, ()),
+    stepped = (observation, state, jnp.zeros(()), jnp.zeros((), bool), {}) if step is None else step
+    methods = {
+        "reset_env": lambda *_: (observation, state),
         "step_env": lambda *_: stepped,
+        "is_truncated": lambda *_: truncated,
         "action_space": lambda _: space,
     }
     return Made(**{name: method for name, method in methods.items() if name != without})
@@ -89,6 +96,40 @@ def test_observations_that_are_no_vectors_are_refused(observation: Any) -> None:
 def test_action_spaces_that_are_no_boxes_with_bounds_are_refused(space: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         dimensions(make(space), None)
+
+
+@pytest.mark.parametrize(
+    "truncated", [None, jnp.zeros((1,), bool), jnp.zeros(()), jnp.zeros((), int)], ids=["none", "shape", "float", "int"]
+)
+def test_an_end_that_is_no_boolean_is_refused(truncated: Any) -> None:
+    with pytest.raises(ValueError, match="is_truncated must give a"):
+        dimensions(make(truncated=truncated), None)
+
+
+@pytest.mark.parametrize(
+    ("begun", "after", "message"),
+    [
+        ({"x": jnp.zeros(2)}, {"y": jnp.zeros(2)}, "states of one structure"),
+        (jnp.zeros(2), jnp.zeros(3), "states of the same arrays"),
+        (jnp.zeros(2), jnp.zeros(2, int), "states of the same arrays"),
+        (jax.random.key(0), jax.random.key(0), "must not hold a typed random key"),
+    ],
+    ids=["structure", "shape", "type", "key"],
+)
+def test_states_that_cannot_follow_each_other_are_refused(begun: Any, after: Any, message: str) -> None:
+    step: Any = (jnp.zeros(3), after, jnp.zeros(()), jnp.zeros((), bool), {})
+    with pytest.raises(ValueError, match=message):
+        dimensions(make(state=begun, step=step), None)
+
+
+def test_observations_of_two_types_params_of_words_and_no_actions_are_refused() -> None:
+    step: Any = (jnp.zeros(3, int), (), jnp.zeros(()), jnp.zeros((), bool), {})
+    with pytest.raises(ValueError, match="observations of one type"):
+        dimensions(make(step=step), None)
+    with pytest.raises(ValueError, match="params must be numbers and arrays"):
+        dimensions(make(), {"name": "x"})
+    with pytest.raises(ValueError, match="at least one action"):
+        dimensions(make(SimpleNamespace(low=-1.0, high=1.0, shape=(0,))), None)
 
 
 def test_discrete_actions_of_gymnaxs_own_are_refused() -> None:

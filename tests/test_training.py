@@ -174,26 +174,69 @@ def test_a_kill_while_the_folder_is_made_leaves_one_that_can_be_used(tmp_path: P
     assert json.loads((tmp_path / "config.json").read_text())["seed"] == 42
 
 
-def test_the_folder_names_all_who_trained_it(tmp_path: Path) -> None:
-    def opened_by(**maker: Any) -> list[dict[str, Any]]:
-        folder = RunFolder(tmp_path, small_job(tmp_path).run, {}, pytest.fail)
-        folder.open(maker)
-        folder.close()
-        found: list[dict[str, Any]] = json.loads((tmp_path / "config.json").read_text())["made_by"]
-        return found
-
-    first, second = {"from_step": 0, "jax": "1"}, {"from_step": 0, "jax": "2"}
-    assert opened_by(jax="1") == opened_by(jax="1") == [first]
-    assert opened_by(jax="2") == [first, second]
+def opened(path: Path, maker: str, **sac: Any) -> list[tuple[int, str]]:
+    """Who has trained a run, once it is opened by another: from which step on, and who."""
+    job = small_job(path, **sac)
+    folder = RunFolder(path, job.run, job.about, lambda _: None)
+    folder.open({"jax": maker})
+    folder.close()
+    return [(each["from_step"], each["jax"]) for each in json.loads((path / "config.json").read_text())["made_by"]]
 
 
-def test_results_are_not_lost_with_the_checkpoints(peaceful: Path, tmp_path: Path) -> None:
+def test_the_folder_names_all_who_trained_it(peaceful: Path, tmp_path: Path) -> None:
+    assert opened(tmp_path / "new", "a") == opened(tmp_path / "new", "a") == [(0, "a")]
+    assert opened(tmp_path / "new", "b") == [(0, "b")]  # nothing was trained before
     folder = tmp_path / "seed-42"
     shutil.copytree(peaceful, folder)
-    shutil.rmtree(folder / "checkpoint")
-    with pytest.raises(ValueError, match="has results but no checkpoint folder"):
+    ours = jax.__version__
+    assert opened(folder, "b") == [(0, ours)]  # it is over: b trains nothing
+    assert opened(folder, "b", steps=200) == [(0, ours), (SAC.steps, "b")]
+    for path in (folder / "checkpoint").glob(f"{SAC.steps:09d}*"):
+        path.unlink()
+    assert opened(folder, "c", steps=200) == [(0, ours), (120, "c")]  # b's steps are trained again
+
+
+@pytest.mark.parametrize("lost", ["checkpoint", "checkpoint/*"])
+def test_results_are_not_lost_with_the_checkpoints(peaceful: Path, tmp_path: Path, lost: str) -> None:
+    folder = tmp_path / "seed-42"
+    shutil.copytree(peaceful, folder)
+    for path in folder.glob(lost):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(ValueError, match="has results but no checkpoint"):
         train([small_job(folder)], "cpu")
-    assert (folder / "conclusion.json").read_bytes() == (peaceful / "conclusion.json").read_bytes()
+    for name in ("conclusion.json", "policy.safetensors", "metrics.jsonl", "events.jsonl"):
+        assert (folder / name).read_bytes() == (peaceful / name).read_bytes()
+
+
+def test_a_kill_after_the_last_checkpoint_is_made_good(peaceful: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "seed-42"
+    shutil.copytree(peaceful, folder)
+    (folder / "conclusion.json").unlink()
+    (folder / "policy.safetensors").write_bytes(b"cut short")
+    train([small_job(folder)], "cpu")
+    assert_same_run(folder, peaceful)
+
+
+def test_other_numbers_of_an_environment_are_another_run(peaceful: Path) -> None:
+    job = small_job(peaceful)
+    other = dataclasses.replace(job.run, params=job.run.params._replace(payload_std=0.3))
+    with pytest.raises(ValueError, match=r"holds another run, with another environment\.params"):
+        train([Job(other, peaceful, job.about)], "cpu")
+
+
+def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+    for name in ("thesis.txt", "mine.aside"):
+        (tmp_path / name).write_text("work of years")
+    with pytest.raises(ValueError, match="is not the folder of a run"):
+        train([small_job(tmp_path)], "cpu")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.aside", "thesis.txt"]
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", '{"sac": {"steps": "many"}}', "{"])
+def test_a_description_that_cannot_be_read_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ValueError, match=r"config\.json does not describe a run"):
+        train([small_job(tmp_path)], "cpu")
 
 
 def test_a_checkpoint_of_another_seed_is_refused(peaceful: Path, tmp_path: Path) -> None:
@@ -259,7 +302,7 @@ def test_folders_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
         train([small_job(tmp_path / "b")], "cpu", save_every=0)
     (tmp_path / "c").mkdir()
     (tmp_path / "c" / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"config\.json cannot be read"):
+    with pytest.raises(ValueError, match=r"config\.json does not describe a run"):
         train([small_job(tmp_path / "c")], "cpu")
 
 

@@ -61,10 +61,17 @@ def _read(folder: Path) -> Trained:
             EncoderConfig(**about["encoder"]),
             RuntimeConfig(**about["runtime"]),
             SacConfig(**about["sac"]),
-            read_json(folder / "conclusion.json"),
+            _concluded(folder / "conclusion.json"),
         )
     except (KeyError, TypeError) as error:
         raise ValueError(f"{folder / 'config.json'} does not describe a run: {error}") from None
+
+
+def _concluded(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    if not isinstance(found, dict) or not {"heads", "failure", "guarantees"} <= found.keys():
+        raise ValueError(f"{path} does not say what a run came to")
+    return found
 
 
 def read_json(path: Path) -> Any:

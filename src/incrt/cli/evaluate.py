@@ -13,6 +13,7 @@ from incrt.cli.baselines import reference_rows
 from incrt.cli.conditions import Conditions
 from incrt.cli.figures import draw_run
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_folder, print_json
+from incrt.compiled import keep_compiled
 from incrt.runs import REFERENCES, Trained, evaluate_run, find_runs, is_over, reference_evaluation, write_evaluation
 
 
@@ -33,6 +34,7 @@ class Evaluate(Conditions):
 
     def run(self) -> None:
         """Print the table."""
+        keep_compiled()
         runs = find_runs(self.runs)
         for folder in sorted(each.parent for each in self.runs.glob("*/config.json")):
             if not is_over(folder):
@@ -54,6 +56,7 @@ def evaluated(
     if figures_folder is not None:
         prepare_folder(figures_folder)
     beside: dict[Hashable, list[dict[str, Any]]] = {}  # by the bench they were tested on
+    kinds: dict[Hashable, int] = {}  # runs of one kind differ in their seeds alone
     learned = []
     for run in runs:
         config = run.bench.replace(**conditions)
@@ -67,7 +70,8 @@ def evaluated(
                 write_evaluation(run, figures)
             if figures_folder is not None:
                 draw_run(run, config, trajectory, figures_folder)
-        learned.append({"controller": run.encoder.encoder, **figures})
+        kind = (config, run.encoder, run.runtime, run.sac)
+        learned.append({"controller": run.encoder.encoder, "group": kinds.setdefault(kind, len(kinds)), **figures})
     return [row for rows in beside.values() for row in rows] + learned
 
 
@@ -87,26 +91,27 @@ def print_results(title: str, rows: Sequence[dict[str, Any]]) -> None:
         cells = [cell(row[key], form) for key, form in columns]
         last = row is rows[-1] or ("seed" not in row and row["controller"] == REFERENCES[-1])
         table.add_row(f"{row['tau_z']:g}", name, *cells, *_training(row), end_section=last)
-    for (tau_z, encoder), found in _alike(sound).items():
+    for found in _alike(sound):
         if len(found) > 1:
             means = [cell(_mean([row[key] for row in found]), form) for key, form in columns]
-            table.add_row(f"{tau_z:g}", f"{encoder}, mean of {len(found)}", *means)
+            table.add_row(f"{found[0]['tau_z']:g}", f"{found[0]['controller']}, mean of {len(found)}", *means)
     console = Console()
     console.print(table)
-    for (tau_z, encoder), found in _alike(sound).items():
-        console.print(f"tau_z = {tau_z:g} s, {encoder}: {_sentence(found)}", highlight=False, soft_wrap=True)
+    for found in _alike(sound):
+        name = f"tau_z = {found[0]['tau_z']:g} s, {found[0]['controller']}"
+        console.print(f"{name}: {_sentence(found)}", highlight=False, soft_wrap=True)
     for row in learned:
         if (failure := row["training"]["failure"]) is not None:
             words = f"seed {row['seed']} failed at step {failure['step']}: {failure['cause']}"
             console.print(words, highlight=False, soft_wrap=True)
 
 
-def _alike(rows: Sequence[dict[str, Any]]) -> dict[tuple[float, str], list[dict[str, Any]]]:
-    """The runs of each regime and encoder."""
-    found: dict[tuple[float, str], list[dict[str, Any]]] = {}
+def _alike(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The runs that differ in their seeds alone."""
+    found: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault((row["tau_z"], row["controller"]), []).append(row)
-    return found
+        found.setdefault(row["group"], []).append(row)
+    return list(found.values())
 
 
 def _training(row: dict[str, Any]) -> list[str]:

@@ -27,6 +27,7 @@ FORMAT = 1
 """Raised when what a checkpoint holds changes."""
 
 _KEPT = 2
+_SUFFIXES = (".safetensors", ".json")
 
 
 class DamagedError(ValueError):
@@ -53,7 +54,7 @@ def save(folder: Path, identity: str, saved: Saved, logs: Mapping[str, int]) -> 
     write_whole(path.with_suffix(".json"), json.dumps({"content": content, "checksum": checksum(content)}).encode())
     kept = {f"{step:09d}" for step in steps_saved(folder)[-_KEPT:]}
     for old in folder.iterdir():
-        if old.stem.isdigit() and old.stem not in kept:
+        if old.suffix in _SUFFIXES and old.stem.isdigit() and old.stem not in kept:
             old.unlink()
 
 
@@ -79,7 +80,8 @@ def latest(
             refuse(f"checkpoint at step {step} in {folder} is not used: {error}")
         else:
             for worse in steps[steps.index(step) + 1 :]:
-                (folder / f"{worse:09d}.json").replace(folder / f"{worse:09d}.json.refused")
+                for refused in folder.glob(f"{worse:09d}.*"):
+                    refused.replace(refused.with_name(f"{refused.name}.refused"))
             return found
     if steps:
         raise ValueError(f"no checkpoint in {folder} can be used; remove {folder.parent} to start the run anew")
@@ -101,14 +103,17 @@ def _load(path: Path, identity: str, run: Run, logs: Mapping[str, int]) -> tuple
         raise DamagedError(f"its tensors cannot be read: {error}") from None
     if hashlib.sha256(tensors).hexdigest() != content["tensors"]:
         raise DamagedError("its tensors have another checksum than when they were written")
-    progress = Progress(
-        run=run,
-        step=content["step"],
-        controller=None if content["controller"] is None else RuntimeState.from_json(content["controller"]),
-        ranks=content["ranks"],
-        certificates=[certificates.from_json(each) for each in content["certificates"]],
-        failure=None if content["failure"] is None else Failure(**content["failure"]),
-    )
+    try:
+        progress = Progress(
+            run=run,
+            step=content["step"],
+            controller=None if content["controller"] is None else RuntimeState.from_json(content["controller"]),
+            ranks=content["ranks"],
+            certificates=[certificates.from_json(each) for each in content["certificates"]],
+            failure=None if content["failure"] is None else Failure(**content["failure"]),
+        )
+    except (ValueError, TypeError, KeyError) as error:
+        raise DamagedError(f"it is not as this version writes it: {error}") from None
     return Saved(progress, unnamed(safetensors.numpy.load(tensors), _template(run))), content["logs"]
 
 

@@ -18,7 +18,7 @@ class Environment(Hashable, Protocol):
 
     An environment with a shield also has ``shield_distance(observation, action, params)``, the distance of an action
     in [-1, 1] to the admissible ones, with finite gradients; the actor is then kept away from actions that the shield
-    would change.
+    would change. Where its ``shield`` is false that is left out.
     """
 
     def reset_env(self, key: Array, params: Any) -> tuple[Array, Any]:
@@ -53,8 +53,13 @@ def dimensions(environment: Environment, params: Any) -> tuple[int, int]:
         raise ValueError(f"the action space must be a box of vectors, got {space!r}")
     if not (np.all(np.isfinite(space.low)) and np.all(np.isfinite(space.high)) and np.all(space.low < space.high)):
         raise ValueError(f"the action space must have finite bounds, got {space.low} to {space.high}")
+    if 0 in space.shape:
+        raise ValueError("the action space must have at least one action")
     leaves, structure = jax.tree.flatten(params)
-    shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+    try:
+        shapes = tuple(jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+    except TypeError as error:
+        raise ValueError(f"an environment's params must be numbers and arrays: {error}") from None
     return _observed(environment, tuple(space.shape), structure, shapes), int(space.shape[0])
 
 
@@ -64,30 +69,50 @@ def _observed(
 ) -> int:
     """d_c; observations and steps that are not what the engine takes are refused."""
     params, key = jax.tree.unflatten(structure, shapes), jax.random.key(0)
-    observation, _ = jax.eval_shape(environment.reset_env, key, params)
+    observation, begun = jax.eval_shape(environment.reset_env, key, params)
     if not isinstance(observation, jax.ShapeDtypeStruct) or len(observation.shape) != 1:
         raise ValueError(f"observations must be vectors, got {observation}; flatten them first")
 
-    def step(key: Array, params: Any) -> Any:
-        _, state = environment.reset_env(key, params)
-        return environment.step_env(key, state, jnp.zeros(actions), params)
-
-    found = jax.eval_shape(step, key, params)
+    found = jax.eval_shape(environment.step_env, key, begun, jnp.zeros(actions), params)
     if not isinstance(found, tuple) or len(found) != 5:
         given = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
         raise ValueError(
             f"step_env must give observation, state, reward, terminated and info, without reset; got {given}"
         )
+    after, state, reward, terminated, _ = found
+    _check_state(begun, state)
+    truncated = jax.eval_shape(environment.is_truncated, state, params)
     for name, part, shape in (
-        ("observation", found[0], observation.shape),
-        ("reward", found[2], ()),
-        ("terminated", found[3], ()),
+        ("step_env must give for observation", after, observation.shape),
+        ("step_env must give for reward", reward, ()),
+        ("step_env must give for terminated", terminated, ()),
+        ("is_truncated must give", truncated, ()),
     ):
         if getattr(part, "shape", None) != shape:
-            raise ValueError(f"step_env must give for {name} an array of shape {shape}, got {part}")
-    if found[3].dtype != bool:
-        raise ValueError(f"step_env must give a boolean for terminated, got {found[3].dtype}")
+            raise ValueError(f"{name} an array of shape {shape}, got {part}")
+    if after.dtype != observation.dtype:
+        raise ValueError(f"reset_env and step_env must give observations of one type, got {observation} and {after}")
+    for name, part in (
+        ("step_env must give a boolean for terminated", terminated),
+        ("is_truncated must give a boolean", truncated),
+    ):
+        if part.dtype != bool:
+            raise ValueError(f"{name}, got {part.dtype}")
     return int(observation.shape[0])
+
+
+def _check_state(begun: Any, after: Any) -> None:
+    """Refuse states that cannot take each other's place, or cannot be kept in a file."""
+    structures: list[Any] = [jax.tree.structure(state) for state in (begun, after)]
+    if structures[0] != structures[1]:
+        raise ValueError(
+            f"reset_env and step_env must give states of one structure, got {structures[0]} and {structures[1]}"
+        )
+    for one, other in zip(jax.tree.leaves(begun), jax.tree.leaves(after), strict=True):
+        if (one.shape, one.dtype) != (other.shape, other.dtype):
+            raise ValueError(f"reset_env and step_env must give states of the same arrays, got {one} and {other}")
+        if jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+            raise ValueError("a state must not hold a typed random key; keep jax.random.key_data of it")
 
 
 def from_unit(environment: Environment, params: Any, action: Array) -> Array:
@@ -100,6 +125,6 @@ def from_unit(environment: Environment, params: Any, action: Array) -> Array:
 def distance_function(environment: Environment, params: Any) -> Callable[[Array, Array], Array] | None:
     """Distances of a batch of actions to the admissible ones; None for an environment without a shield."""
     distance = getattr(environment, "shield_distance", None)
-    if distance is None:
+    if distance is None or not getattr(environment, "shield", True):
         return None
     return jax.vmap(lambda observation, action: distance(observation, action, params))

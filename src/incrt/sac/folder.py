@@ -23,6 +23,7 @@ except ImportError:  # not on Windows
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from incrt import certificates
 from incrt.files import ASIDE, write_whole
@@ -34,7 +35,9 @@ from incrt.steady_state import conclude
 
 _LOGS = ("events.jsonl", "metrics.jsonl")
 _LOCK = ".lock"
-_RESULTS = ("policy.safetensors", "conclusion.json", "eval.json")
+_RESULTS = ("policy.safetensors", "conclusion.json")
+_EVALUATION = "eval.json"
+"""Written later, by who evaluates the run."""
 _LENGTH = "sac.steps"
 """The one thing that may differ: a run that is over can be made longer."""
 
@@ -47,9 +50,10 @@ class RunFolder:
         self._held: IO[str] | None = None
         parts = {"encoder": run.encoder, "runtime": run.runtime, "sac": run.sac}
         settings = {name: dataclasses.asdict(part) for name, part in parts.items()}
+        environment = {"environment": {"kind": type(run.environment).__name__, "params": _digest(run.params)}}
         try:
             self._about = json.loads(
-                json.dumps(finite({"seed": run.seed, "window": run.window, **settings, **about}), allow_nan=False)
+                json.dumps(finite({"seed": run.seed, "window": run.window, **settings, **environment, **about}))
             )
         except TypeError as error:
             raise ValueError(f"about cannot be written as JSON: {error}") from None
@@ -63,21 +67,26 @@ class RunFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._written()  # a folder of something else is left as it is
             self._lock()
-            for left_behind in self.path.glob(f"**/*{ASIDE}"):  # by a kill
-                left_behind.unlink()
             written, checkpoints = self._written(), self.path / "checkpoint"
-            if not checkpoints.exists() and any((self.path / name).exists() for name in _RESULTS):
-                raise ValueError(f"{self.path} has results but no checkpoint folder; remove it to train the run anew")
+            for folder in (self.path, checkpoints):
+                for left_behind in folder.glob(f"*{ASIDE}"):  # by a kill
+                    left_behind.unlink()
             found = checkpoint.latest(checkpoints, self._identity, self.run, self.log_lengths(), self._warn)
-            self._describe(written, 0 if found is None else found[0].progress.step, maker)
-            checkpoints.mkdir(exist_ok=True)  # before any results: where it is missing beside them it was removed
+            step, is_over = (0, False) if found is None else (found[0].progress.step, found[0].progress.finished)
+            has_results = [(self.path / name).exists() for name in _RESULTS]
+            if found is None and any(has_results):
+                raise ValueError(f"{self.path} has results but no checkpoint; remove it to train the run anew")
+            if not is_over:
+                for name in (*_RESULTS, _EVALUATION):  # of a run that was shorter
+                    (self.path / name).unlink(missing_ok=True)
+            elif found is not None and not all(has_results):  # killed after the last checkpoint
+                self._conclude(found[0])
+            self._describe(written, step, None if is_over else maker)
             for name in _LOGS:
                 (self.path / name).touch()
                 os.truncate(self.path / name, 0 if found is None else found[1].get(name, 0))
-            if found is None or not found[0].progress.finished:
-                for name in _RESULTS:  # of a run that was shorter
-                    (self.path / name).unlink(missing_ok=True)
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from error
         return None if found is None else found[0]
@@ -102,26 +111,29 @@ class RunFolder:
         """The folder's config.json, empty if there is none yet; that of another run is refused."""
         path = self.path / "config.json"
         if not path.exists():
-            if any(each.name != _LOCK for each in self.path.iterdir()):
+            if any(each.name != _LOCK and not each.match(f"config.json.*{ASIDE}") for each in self.path.iterdir()):
                 raise ValueError(f"{self.path} is not empty and has no config.json: it is not the folder of a run")
             return {}
         try:
             written = dict(json.loads(path.read_text()))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path} cannot be read: {error}") from None
-        before, now = _flat(written), _flat(self._about)
-        unlike = [name for name in now if before.get(name) != now[name]]
-        if others := [name for name in unlike if name != _LENGTH]:
+            before, now = _flat(written), _flat(self._about)
+            length = int(before[_LENGTH])
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path} does not describe a run ({type(error).__name__}: {error})") from None
+        if others := [name for name in now if before.get(name) != now[name] and name != _LENGTH]:
             raise ValueError(f"{self.path} holds another run, with another {', '.join(others)}; choose another folder")
-        if unlike and before[_LENGTH] > now[_LENGTH]:
-            raise ValueError(f"{self.path} holds a run of {before[_LENGTH]} steps; it can be made longer, not shorter")
+        if length > now[_LENGTH]:
+            raise ValueError(f"{self.path} holds a run of {length} steps; it can be made longer, not shorter")
         return written
 
-    def _describe(self, written: Mapping[str, Any], step: int, maker: Mapping[str, Any]) -> None:
+    def _describe(self, written: Mapping[str, Any], step: int, maker: Mapping[str, Any] | None) -> None:
         """Bring config.json up to date: what is run, and who trained it from which step on."""
-        makers = list(written.get("made_by", []))
-        if not makers or {**makers[-1], "from_step": step} != {**maker, "from_step": step}:
-            makers.append({"from_step": step, **maker})
+        known = written.get("made_by")
+        makers = list(known) if isinstance(known, list) else []
+        if maker is not None:
+            makers = [each for each in makers if each["from_step"] < step]  # later steps are trained again
+            if not makers or {**makers[-1], "from_step": step} != {**maker, "from_step": step}:
+                makers.append({"from_step": step, **maker})
         wanted = {**self._about, "made_by": makers}
         if wanted != written:
             write_whole(self.path / "config.json", (json.dumps(wanted, indent=2) + "\n").encode())
@@ -134,12 +146,15 @@ class RunFolder:
             self._append("events.jsonl", _entry(report.check))
 
     def save(self, saved: Saved, log_lengths: Mapping[str, int]) -> None:
-        """Add a checkpoint, made when the logs were so long; at the end of the run before that the results."""
-        if saved.progress.finished:  # so a run whose last checkpoint is there has its results
-            policy.save(self.path / "policy.safetensors", policy.policy_of(self.run, saved.state))
-            concluded = json.dumps(finite(conclusion(saved)), indent=2, allow_nan=False) + "\n"
-            write_whole(self.path / "conclusion.json", concluded.encode())
+        """Add a checkpoint, made when the logs were so long; at the end of the run also its results."""
         checkpoint.save(self.path / "checkpoint", self._identity, saved, log_lengths)
+        if saved.progress.finished:
+            self._conclude(saved)
+
+    def _conclude(self, saved: Saved) -> None:
+        policy.save(self.path / "policy.safetensors", policy.policy_of(self.run, saved.state))
+        concluded = json.dumps(finite(conclusion(saved)), indent=2, allow_nan=False) + "\n"
+        write_whole(self.path / "conclusion.json", concluded.encode())
 
     def _append(self, name: str, entry: Mapping[str, Any]) -> None:
         with (self.path / name).open("a") as file:
@@ -188,6 +203,11 @@ def _entry(check: Check) -> dict[str, Any]:
         "shares": check.shares,
     }
     return entry if check.certificate is None else {**entry, **certificates.to_json(check.certificate)}
+
+
+def _digest(params: Any) -> str:
+    """Stands for an environment's numbers; to seven digits, since machines differ in the last."""
+    return checkpoint.checksum([[f"{x:.7g}" for x in np.ravel(leaf).tolist()] for leaf in jax.tree.leaves(params)])
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -57,12 +57,13 @@ class Population:
         """Train to the end, or until ``stop`` says so; then, and every ``save_every`` steps, runs can be saved."""
         if save_every is not None:
             whole("save_every", save_every, COUNT)
-        last_saved = {group: group.step for group in self.groups}
+        begun = {group: group.step for group in self.groups}
+        saved_at: dict[Group, int] = {}
         for group, reports in self._advances(stop):
             saved: list[tuple[int, Saved]] = []
-            is_due = save_every is not None and group.step - last_saved[group] >= save_every
-            if stop() or group.finished or is_due:
-                last_saved[group] = group.step
+            is_due = save_every is not None and group.step - saved_at.get(group, begun[group]) >= save_every
+            if (stop() or group.finished or is_due) and saved_at.get(group) != group.step:
+                saved_at[group] = group.step
                 reports.extend(group.rest())
                 saved = [(i, Saved(self.progress[i].copy(), state)) for i, state in group.states().items()]
             yield News(reports, saved)
@@ -70,7 +71,7 @@ class Population:
     def _advances(self, stop: Callable[[], bool]) -> Iterator[tuple[Group, list[Report]]]:
         """Each group as it has advanced, idle until the next one is asked for; at the end those that were stopped."""
         workers = usable_cores() if self.device.platform == "cpu" else 1
-        waiting = deque(self.groups)
+        waiting = deque(group for group in self.groups if not group.finished)
         busy: dict[Future[list[Report]], Group] = {}
         with ThreadPoolExecutor(workers) as pool:
             while busy or (waiting and not stop()):
@@ -117,9 +118,12 @@ def find_device(name: str) -> jax.Device:
     """The device to train on; one that is not there is refused."""
     check_name("device", name, DEVICES)
     try:
-        return jax.devices(None if name == "auto" else name)[0]
+        device = jax.devices(None if name == "auto" else name)[0]
     except RuntimeError as error:
         raise ValueError(f"there is no {name} here: {error}") from None
+    if device.platform not in DEVICES:
+        raise ValueError(f"training runs on {' or '.join(DEVICES[1:])}, not on {device.platform}; name one of them")
+    return device
 
 
 def usable_cores() -> int:

@@ -1,5 +1,6 @@
 """Runs of one program, their states stacked along a first axis."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -24,6 +25,8 @@ SHAPING = ("tokens", "share_batch", "optimiser")
 """What of a runtime controller's configuration shapes the programs of a check."""
 
 _BLAS = ThreadpoolController()
+_BLAS_LIMITED = threading.Lock()
+"""The limit is one of the process: who ends first would lift it for the others, and for good what they found."""
 
 
 class _Signals(NamedTuple):
@@ -101,7 +104,7 @@ class Stack:
         if len(wanted) < 2:
             return {i: rank(i) for i in wanted}
         # One rank is too little work for the threads of a linear algebra library, many are enough for our own.
-        with _BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor() as pool:
+        with _BLAS_LIMITED, _BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor() as pool:
             return dict(zip(wanted, pool.map(rank, wanted), strict=True))
 
     def _apply(self, step: int, decisions: Mapping[int, Decision]) -> dict[int, Certificate]:
