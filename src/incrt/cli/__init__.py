@@ -1,5 +1,6 @@
 """The command line: tables on stdout, progress and errors on stderr."""
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command = tyro.extras.subcommand_cli_from_dict(
         _COMMANDS,
         prog="incrt",
-        description="Reinforcement-learned control with attention that grows while it learns.",
+        description="Reinforcement-learned control with attention that grows while it learns; see also --version.",
         args=arguments,
     )
     try:
@@ -40,5 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         log.print(f"incrt: {error}", markup=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a third would meet threads of the device on their way out
         log.print("incrt: interrupted; what was saved so far is kept")
         sys.exit(130)

@@ -152,6 +152,7 @@ class _Board:
 
     def add(self, report: Report) -> None:
         figures = {f"train/{name}": value for name, value in report.metrics._asdict().items() if name != "step"}
+        figures["train/return"] = figures.pop("train/episode_return")  # as in metrics.jsonl
         if report.check is not None:
             figures |= {"heads/k": report.check.k, "heads/rank": report.check.rank}
         values = [

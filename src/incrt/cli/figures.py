@@ -27,13 +27,15 @@ def draw_tracking(path: Path, title: str, config: BenchConfig, trajectories: Map
 
 
 def draw_run(run: Trained, config: BenchConfig, trajectory: Trajectory, folder: Path) -> None:
-    """A run's tracking beside the references, and its heads over time."""
+    """A run's tracking beside the references, and its heads over time if it has any."""
     from incrt.report.figures import heads_figure
 
     beside = {name: reference_evaluation(name, run.bench, config)[1] for name in REFERENCES}
     name = run.folder.resolve().name
     draw_tracking(folder / f"{name}-tracking.png", name, config, {**beside, "policy": trajectory})
     checks, stretches = (_lines(run.folder / log_name) for log_name in ("events.jsonl", "metrics.jsonl"))
+    if not run.conclusion["heads"]:
+        return
     path = folder / f"{name}-heads.png"
     heads_figure(f"{name}, tau_z = {config.tau_z:g} s", run.conclusion["heads"], checks, stretches, path)
     _say(path)

@@ -32,13 +32,13 @@ class Train:
     seeds: str = "42-51"
     """Seeds, one run each: numbers and ranges, such as 42-51 or 1,5,7-9."""
     steps: int = SacConfig.steps
-    """Environment steps of a run."""
+    """Environment steps of a run. One that is over can be made longer; its results are then made anew."""
     encoder: Literal["runtime", "static", "deep", "gru", "lstm", "none"] = "runtime"
     """Heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last observation alone."""
     window: int | None = None
     """W: observations in a context; that of the preset if not given."""
     k_max: int | None = None
-    """K_max: head-count cap; that of the preset if not given."""
+    """K_max: head-count cap, and by it the width d_model of every encoder; that of the preset if not given."""
     k_init: int | None = None
     """K_init: heads at the start; 1 for encoder runtime and all for static if not given."""
     grace: int | None = None

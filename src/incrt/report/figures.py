@@ -71,7 +71,7 @@ def heads_figure(
     measured = [check for check in checks if check["rank"] is not None]
     ranks.plot([check["step"] for check in measured], [check["rank"] for check in measured], ".", color="tab:gray")
     ranks.set_ylabel("effective rank (dots)", color="tab:gray")
-    ranks.set_ylim(bottom=0)
+    ranks.set_ylim(0, 1.1 * max((check["rank"] for check in measured), default=1))
     heads.legend(loc="lower right", fontsize="small")
     ended = [stretch for stretch in stretches if stretch["return"] is not None]
     returns.plot([stretch["step"] for stretch in ended], [stretch["return"] for stretch in ended])

@@ -77,7 +77,7 @@ class RunFolder:
             step, is_over = (0, False) if found is None else (found[0].progress.step, found[0].progress.finished)
             has_results = [(self.path / name).exists() for name in _RESULTS]
             if found is None and any(has_results):
-                raise ValueError(f"{self.path} has results but no checkpoint; remove it to train the run anew")
+                raise ValueError(f"{self.path} has results but no checkpoint; remove the folder to train the run anew")
             if not is_over:
                 for name in (*_RESULTS, _EVALUATION):  # of a run that was shorter
                     (self.path / name).unlink(missing_ok=True)

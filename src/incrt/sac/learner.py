@@ -106,8 +106,10 @@ def update(
     # temperature and multiplier
     slope = jax.grad(temperature_loss)(learner.log_alpha, info.log_prob, algorithm.target_entropy)
     log_alpha, log_alpha_adam = _descend(sac.learning_rate, go, learner.log_alpha, slope, learner.log_alpha_adam)
-    rise = sac.penalty_rate * (info.distance - sac.penalty_limit)
-    multiplier = jnp.where(go, jnp.maximum(learner.multiplier + rise, 0), learner.multiplier)
+    multiplier = learner.multiplier
+    if distance is not None:
+        rise = sac.penalty_rate * (info.distance - sac.penalty_limit)
+        multiplier = jnp.where(go, jnp.maximum(multiplier + rise, 0), multiplier)
 
     # Polyak
     moved = jax.tree.map(lambda old, new: jnp.where(go, old + sac.tau * (new - old), old), target, critic)
