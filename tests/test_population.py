@@ -298,7 +298,7 @@ def test_the_host_lags_behind_only_where_no_event_can_come_of_it(monkeypatch: py
     assert seen == [[], [20], [40, 60], [], [80], [100], [120, 140]]  # heads grow at 60 and 140
     assert_same(group.states()[0], alone(42))
     monkeypatch.setattr("incrt.sac.stack.can_act", lambda *_: False)
-    with pytest.raises(RuntimeError, match="an event came of a check that could be none"):
+    with pytest.raises(RuntimeError, match="the check at step 60 came to an event, which can_act had ruled out"):
         advanced(batch([small_run(42)], lags=True))
 
 

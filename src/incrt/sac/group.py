@@ -72,16 +72,17 @@ class Group:
         else:  # in a thread: a call of the device keeps the caller busy nearly as long as the device is
             with ThreadPoolExecutor(1) as caller:
                 asked = caller.submit(self._dispatch)
-                reports = self.rest()
+                reports = self._catch_up(may_act=False)
                 self._pending = asked.result()
-            if any(report.check is not None and report.check.certificate is not None for report in reports):
-                raise RuntimeError("an event came of a check that could be none: the device is already a stretch ahead")
         if not self._lags or self._at_end or any(stack.may_act(self.step) for stack in self.stacks):
             reports += self.rest()
         return reports
 
     def rest(self) -> list[Report]:
         """Let the host catch up, so that the runs may be saved."""
+        return self._catch_up(may_act=True)
+
+    def _catch_up(self, *, may_act: bool) -> list[Report]:
         pending, self._pending = self._pending, None
         if pending is None:
             return []
@@ -92,7 +93,9 @@ class Group:
             return [
                 report
                 for stack, of_stack in zip(self.stacks, found, strict=True)
-                for report in _settle(stack, pending.step - pending.steps, pending.step, of_stack, rate)
+                for report in _settle(
+                    stack, pending.step - pending.steps, pending.step, of_stack, rate, may_act=may_act
+                )
             ]
 
     def states(self) -> dict[int, RunState]:
@@ -119,7 +122,7 @@ class Group:
         return _Pending(self.step, steps, found)
 
 
-def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> list[Report]:
+def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float, *, may_act: bool) -> list[Report]:
     """Catch up with a stretch of one stack, from step ``begun`` on: figures, failures, checks, events."""
     sound = [i for i, each in enumerate(stack.members) if each.failure is None]
     for i in sound:
@@ -129,7 +132,7 @@ def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> 
     # Of a run that failed only the steps before count.
     trained = {i: as_record(found.rows[: int(found.step[i]) - begun, i]) for i in sound}
     metrics = {i: summarise(stack.members[i].step, record, rate) for i, record in trained.items()}
-    checks: dict[int, Check] = {} if found.look is None else stack.check(step, found.look)
+    checks: dict[int, Check] = {} if found.look is None else stack.check(step, found.look, may_act=may_act)
     return [Report(stack.indices[i], metrics[i], checks.get(i)) for i in sound]
 
 

@@ -76,8 +76,11 @@ class Stack:
 
         return any(map(one_may, self.members))
 
-    def check(self, step: int, seen: Look) -> dict[int, Check]:
-        """The check of every sound run, by its place in the stack; events happen and are certified."""
+    def check(self, step: int, seen: Look, *, may_act: bool = True) -> dict[int, Check]:
+        """The check of every sound run, by its place in the stack; events happen and are certified.
+
+        Without ``may_act``, the states being a stretch ahead of what was seen, an event would be an error.
+        """
         # Heads whose output is not finite end the run at its next action.
         due = {
             i: each.controller
@@ -86,6 +89,8 @@ class Stack:
         }
         ranks = self._ranks(step, due, seen)
         signals = {i: _decide(self.members[i], due[i], step, ranks.get(i), seen.shares[i]) for i in due}
+        if not may_act and any(found.decision.head is not None for found in signals.values()):
+            raise RuntimeError(f"the check at step {step} came to an event, which can_act had ruled out")
         certified = self._apply(step, {i: found.decision for i, found in signals.items()})
         return {
             i: Check(step, *found, k=self.members[i].heads, certificate=certified.get(i))
