@@ -16,6 +16,7 @@ from incrt.config import BenchConfig
 from incrt.gymnax_env import StribeckGymnax
 from incrt.sac.environment import dimensions, distance_function, from_unit
 
+NOTHING, NO = jnp.zeros(()), jnp.zeros((), bool)
 METHODS = ("reset_env", "step_env", "is_truncated", "action_space")
 
 
@@ -32,7 +33,7 @@ def make(
     without: str = "",
     step: Any = None,
     state: Any = (),
-    truncated: Any = jnp.zeros((), bool),  # noqa: B008
+    truncated: Any = NO,
 ) -> Any:
     """An environment of three observations and two actions, but for what is changed or missing."""
     space = SimpleNamespace(low=-1.0, high=1.0, shape=(2,)) if space is None else space
@@ -199,9 +200,6 @@ class Unhashable(Made):
 def test_an_environment_that_cannot_be_hashed_is_refused() -> None:
     with pytest.raises(ValueError, match="must be hashable, Unhashable is not"):
         dimensions(cast("Any", Unhashable(**vars(make()))), None)
-
-
-NOTHING, NO = jnp.zeros(()), jnp.zeros((), bool)
 
 
 @pytest.mark.parametrize(

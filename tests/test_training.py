@@ -232,7 +232,9 @@ def test_a_folder_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.aside", "thesis.txt"]
 
 
-@pytest.mark.parametrize("content", ["{}", "[1]", '{"sac": {"steps": "many"}}', "{"])
+@pytest.mark.parametrize(
+    "content", ["{}", "[1]", "{", '{"sac": {"steps": "many"}}', '{"sac": {"steps": 9}, "made_by": {"jax": "1"}}']
+)
 def test_a_description_that_cannot_be_read_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(ValueError, match=r"config\.json does not describe a run"):

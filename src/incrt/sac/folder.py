@@ -118,6 +118,7 @@ class RunFolder:
             written = dict(json.loads(path.read_text()))
             before, now = _flat(written), _flat(self._about)
             length = int(before[_LENGTH])
+            written["made_by"] = [{**each, "from_step": int(each["from_step"])} for each in written["made_by"]]
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} does not describe a run ({type(error).__name__}: {error})") from None
         if others := [name for name in now if before.get(name) != now[name] and name != _LENGTH]:
@@ -128,8 +129,7 @@ class RunFolder:
 
     def _describe(self, written: Mapping[str, Any], step: int, maker: Mapping[str, Any] | None) -> None:
         """Bring config.json up to date: what is run, and who trained it from which step on."""
-        known = written.get("made_by")
-        makers = list(known) if isinstance(known, list) else []
+        makers = list(written.get("made_by", []))
         if maker is not None:
             makers = [each for each in makers if each["from_step"] < step]  # later steps are trained again
             if not makers or {**makers[-1], "from_step": step} != {**maker, "from_step": step}:

@@ -151,7 +151,7 @@ def train_stacks(
 
 _OPTIONS: dict[str, dict[str, str]] = {
     "cpu": {},
-    # A step is hundreds of kernels too small to fill a GPU: those that do not wait for each other run side by side.
+    # A step is many kernels too small to fill a GPU: those that do not wait for each other run side by side.
     "gpu": {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
 }
 _TRAIN = {

@@ -26,7 +26,7 @@ SHAPING = ("tokens", "share_batch", "optimiser")
 
 _BLAS = ThreadpoolController()
 _BLAS_LIMITED = threading.Lock()
-"""The limit is one of the process: who ends first would lift it for the others, and for good what they found."""
+"""The limit is the whole process's: of two threads that set it, the first to end would lift it for the other."""
 
 
 class _Signals(NamedTuple):
