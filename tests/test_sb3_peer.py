@@ -11,10 +11,10 @@ from gymnasium import spaces
 from literal import literal
 from stable_baselines3 import SAC
 
-from incrt import sb3_peer
 from incrt.config import BenchConfig, EncoderConfig, SacConfig
 from incrt.encoders import Encoded, head_features, make_encoder
-from incrt.sb3_peer import LiteralAttention, make_sb3, time_sb3
+from incrt.sb3 import peer as sb3_peer
+from incrt.sb3.peer import LiteralAttention, make_sb3, time_sb3
 
 WINDOW, OBSERVED = 20, 11
 contexts = np.random.default_rng(0).standard_normal((5, WINDOW, OBSERVED), np.float32)

@@ -1,6 +1,9 @@
 """Reinforcement-learned control with attention that grows while it learns."""
 
+from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from incrt.bench import Bench, make_bench
 from incrt.config import (
@@ -16,6 +19,9 @@ from incrt.evaluation import evaluate, evaluate_policy
 from incrt.sac import Population, Run, bench_job, load_policy, train
 from incrt.tuning import CONTROLLERS, reference_controller
 
+if TYPE_CHECKING:
+    from incrt import env, sb3
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -29,6 +35,7 @@ __all__ = [
     "SacConfig",
     "bench_job",
     "encoder_preset",
+    "env",
     "evaluate",
     "evaluate_policy",
     "load_policy",
@@ -36,8 +43,17 @@ __all__ = [
     "preset",
     "reference_controller",
     "runtime_preset",
+    "sb3",
     "train",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load ``incrt.env`` and ``incrt.sb3`` when they are asked for: the core runs without what they need."""
+    if name in {"env", "sb3"}:
+        return import_module(f"incrt.{name}")
+    raise AttributeError(f"module 'incrt' has no attribute {name!r}")
+
 
 if find_spec("gymnasium") is not None:  # the core runs without it
     import gymnasium

@@ -12,20 +12,20 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jax import Array
 
 from incrt.attention import Heads, attend, check_mask, contributions, head_slots, map_heads
 from incrt.config import RuntimeConfig
 from incrt.encoders import Encoded, normalised
 from incrt.events import check_event
 from incrt.jsonable import finite
-from incrt.layers import NORM_EPS, Dense, mlp
+from incrt.layers import NORM_EPS, Array, Dense, Norm, mlp
 
 
 class Policy(NamedTuple):
@@ -147,16 +147,27 @@ def measure_prune(policy: Policy, mask: Array, head: Array | int, contexts: Arra
 def lipschitz_upper(policy: Policy, block: Array, removed: Array) -> Array:
     """L_MLP: no slope of the downstream map between ``block`` and ``block - removed`` is larger.
 
-    ReLU and tanh do not stretch, a matrix stretches by its largest singular value. A layer normalisation stretches by
-    at most max|scale| over the standard deviation, which on the way from one point to the other falls by at most the
-    standard deviation of what is removed.
+    ReLU and tanh do not stretch, a matrix stretches by its largest singular value.
     """
-    stretch = jnp.prod(jnp.stack([jnp.linalg.norm(layer.w, ord=2) for layer in policy.layers]))
-    norm = policy.encoder.norm
+    layers = jnp.prod(jnp.stack([jnp.linalg.norm(layer.w, ord=2) for layer in policy.layers]))
+    return layers * norm_stretch(policy.encoder.norm, block, removed)
+
+
+def norm_stretch(norm: Norm | None, block: Array, removed: Array, xp: ModuleType = jnp) -> Array:
+    """What a layer normalisation adds to L_MLP.
+
+    It stretches by at most max|scale| over the standard deviation, which on the way from one point to the other falls
+    by at most the standard deviation of what is removed.
+    """
     if norm is None:
-        return stretch
-    smallest = jnp.min(jnp.maximum(jnp.std(block, axis=-1) - jnp.std(removed, axis=-1), 0))
-    return stretch * jnp.max(jnp.abs(norm.scale)) / jnp.sqrt(smallest**2 + NORM_EPS)
+        return 1.0
+    fallen = _std(block, xp) - _std(removed, xp)
+    smallest = xp.amin(xp.where(fallen < 0, xp.zeros_like(fallen), fallen))
+    return xp.amax(xp.abs(norm.scale)) / xp.sqrt(smallest**2 + NORM_EPS)
+
+
+def _std(x: Array, xp: ModuleType) -> Array:
+    return xp.sqrt(xp.mean((x - xp.mean(x, axis=-1, keepdims=True)) ** 2, axis=-1))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The bench as a Gymnasium environment, ``incrt/Stribeck-v0``: a thin coat over the functional one."""
+"""The bench as a Gymnasium environment, ``incrt/Stribeck-v0``: a thin coat over the functional one.
+
+Also here: the wrapper that gives any environment the window of observations that heads read.
+"""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -11,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.wrappers import FrameStackObservation
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from incrt.bench import State, make_bench
 from incrt.config import BenchConfig
 from incrt.config import preset as named_preset
+from incrt.config.rules import COUNT, whole
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -181,3 +187,27 @@ class StribeckEnv(gym.Env[Floats, Floats]):
                 f"payload must be a number in [{low}, {high}] kg, got {payload!r}; payload_range sets these bounds"
             )
         return float(payload)
+
+
+class ContextWindow(FrameStackObservation[Any, Any, Any]):
+    """Gives an environment with flat observations, shape (d,), contexts of the latest ones, shape (window, d).
+
+    The newest is last; the first observation of an episode fills the window.
+
+    :param window: W, how many observations make a context
+    """
+
+    def __init__(self, env: gym.Env[Any, Any], window: int = 8) -> None:
+        space = env.observation_space
+        if not isinstance(space, spaces.Box):
+            raise ValueError(
+                f"observations must be a flat Box, got {space}; gymnasium.wrappers.FlattenObservation makes one of it"
+            )
+        if len(space.shape) != 1:
+            raise ValueError(
+                f"observations must be flat, got shape {space.shape}; one that is a window (W, d) already needs no "
+                "ContextWindow, others gymnasium.wrappers.FlattenObservation first"
+            )
+        window = whole("window", window, COUNT)
+        RecordConstructorArgs.__init__(self, window=window)  # the first call counts, and the base makes another
+        super().__init__(env, window)

@@ -62,7 +62,7 @@ def _check_networks(learned: Learned) -> None:
             raise ValueError(f"the mask has shape {learned.mask.shape}, but the {name} has {slots} heads")
 
 
-def check_event(mask: Array, head: Array | int, *, active: bool) -> None:
+def check_event(mask: Any, head: Array | int, *, active: bool) -> None:
     """Refuse a head that there is not, or that is already what it is to become; JAX would let both pass.
 
     Under ``jit`` and ``vmap`` neither is known, and the caller answers for it.

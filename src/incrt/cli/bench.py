@@ -53,7 +53,7 @@ class Bench:
 
 def _time_cpu() -> list[dict[str, Any]]:
     try:
-        from incrt.sb3_peer import time_sb3
+        from incrt.sb3.peer import time_sb3
     except ImportError as error:
         raise ValueError(f"bench cpu needs Stable-Baselines3: pip install stable-baselines3 ({error})") from None
     rows = []

@@ -42,6 +42,9 @@ def draw_run(run: Trained, config: BenchConfig, trajectory: Trajectory, folder: 
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
+    """What a log holds; a policy that another library trained has none of its stretches."""
+    if not path.exists():
+        return []
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 

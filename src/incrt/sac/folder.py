@@ -11,7 +11,7 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
@@ -25,12 +25,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from incrt import certificates
 from incrt.files import ASIDE, write_whole
 from incrt.jsonable import finite
 from incrt.sac import checkpoint, policy
 from incrt.sac.checks import look
-from incrt.sac.progress import Check, Report, Run, Saved
+from incrt.sac.progress import Report, Run, Saved
 from incrt.steady_state import conclude
 
 _LOGS = ("events.jsonl", "metrics.jsonl")
@@ -143,7 +142,7 @@ class RunFolder:
         figures = report.metrics._asdict()
         self._append("metrics.jsonl", {"step": figures.pop("step"), "return": figures.pop("episode_return"), **figures})
         if report.check is not None:
-            self._append("events.jsonl", _entry(report.check))
+            self._append("events.jsonl", report.check.to_json())
 
     def save(self, saved: Saved, log_lengths: Mapping[str, int]) -> None:
         """Add a checkpoint, made when the logs were so long; at the end of the run also its results."""
@@ -192,19 +191,6 @@ def conclusion(saved: Saved) -> dict[str, Any]:
     }
 
 
-def _entry(check: Check) -> dict[str, Any]:
-    """One line of events.jsonl."""
-    entry = {
-        "step": check.step,
-        "action": check.decision.action,
-        "reason": check.decision.reason,
-        "k": check.k,
-        "rank": check.rank,
-        "shares": check.shares,
-    }
-    return entry if check.certificate is None else {**entry, **certificates.to_json(check.certificate)}
-
-
 def _digest(params: Any) -> str:
     """Stands for an environment's numbers; to seven digits, since machines differ in the last."""
     return checkpoint.checksum([[f"{x:.7g}" for x in np.ravel(leaf).tolist()] for leaf in jax.tree.leaves(params)])
@@ -218,15 +204,14 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def made_by(device: jax.Device) -> dict[str, Any]:
+def made_by(device: str, packages: Sequence[str] = ("jax", "jaxlib", "numpy", "optax")) -> dict[str, Any]:
     """Versions, source and machine."""
-    packages = ("jax", "jaxlib", "numpy", "optax")
     return {
         "incrt": metadata.version("incrt") if _is_installed("incrt") else "from a checkout",
         "commit": _commit(),
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in packages if _is_installed(name)},
-        "device": device.device_kind,
+        "device": device,
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from incrt import certificates
 from incrt.certificates import Certificate
 from incrt.config import EncoderConfig, RuntimeConfig, SacConfig
 from incrt.config.rules import COUNT, INDEX, whole
@@ -71,6 +72,18 @@ class Check(NamedTuple):
     k: int
     """K after the check."""
     certificate: Certificate | None
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of events.jsonl."""
+        entry = {
+            "step": self.step,
+            "action": self.decision.action,
+            "reason": self.decision.reason,
+            "k": self.k,
+            "rank": self.rank,
+            "shares": self.shares,
+        }
+        return entry if self.certificate is None else {**entry, **certificates.to_json(self.certificate)}
 
 
 @dataclass

@@ -79,7 +79,7 @@ def train(
 def _train(
     folders: Sequence[RunFolder], device: str, save_every: int, tell: Callable[[Population, News], None]
 ) -> list[Progress]:
-    maker = made_by(find_device(device))
+    maker = made_by(find_device(device).device_kind)
     found = {i: saved for i, folder in enumerate(folders) if (saved := folder.open(maker)) is not None}
     population = Population([folder.run for folder in folders], device, found)
     tell(population, News([], []))

@@ -21,6 +21,7 @@ from incrt.config.rules import COUNT, check_name, whole
 from incrt.env import StribeckEnv
 from incrt.layers import NORM_EPS
 from incrt.sac.population import usable_cores
+from incrt.sb3.conversion import make_sac
 
 RANDOM_STEPS = 50
 """Steps before the first update. Batches are drawn with replacement, so an update costs the same from the first on."""
@@ -89,30 +90,14 @@ class _Clock(BaseCallback):
 
 
 def make_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, seed: int = 0) -> SAC:
-    """Stock SAC on the Gymnasium environment of this bench, with the engine's settings."""
+    """Stock SAC on the Gymnasium environment of this bench, with the engine's settings but an early first update."""
     check_name("encoder", encoder.encoder, ("runtime", "static"))
-    model = SAC(
-        "MlpPolicy",
-        StribeckEnv(**asdict(config)),
-        learning_rate=sac.learning_rate,
-        buffer_size=sac.buffer,
-        learning_starts=RANDOM_STEPS,
-        batch_size=sac.batch,
-        tau=sac.tau,
-        gamma=sac.gamma,
-        train_freq=1,
-        gradient_steps=1,
-        ent_coef="auto",
-        target_entropy="auto" if sac.target_entropy is None else sac.target_entropy,
-        policy_kwargs={
-            "net_arch": list(sac.hidden),
-            "features_extractor_class": LiteralAttention,
-            "features_extractor_kwargs": {"encoder": encoder},
-            "share_features_extractor": False,
-        },
-        seed=seed,
-        device="cpu",
-    )
+    literal = {
+        "features_extractor_class": LiteralAttention,
+        "features_extractor_kwargs": {"encoder": encoder},
+        "share_features_extractor": False,
+    }
+    model = make_sac(StribeckEnv(**asdict(config)), sac, literal, seed, learning_starts=RANDOM_STEPS, device="cpu")
     model.set_logger(Logger(None, []))  # SB3's own would leave a folder behind
     return model
 

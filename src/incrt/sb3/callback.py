@@ -1,0 +1,178 @@
+"""The runtime controller as a callback of Stable-Baselines3."""
+
+import json
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from torch import Tensor
+
+from incrt.certificates import Certificate, certify_grow, certify_prune
+from incrt.config import RuntimeConfig, runtime_preset
+from incrt.files import write_whole
+from incrt.jsonable import finite
+from incrt.rank import effective_rank
+from incrt.runtime import Decision, RuntimeState, check, first_state, is_cooling
+from incrt.sac.progress import Check
+from incrt.sb3.networks import Networks
+
+Context = npt.NDArray[np.float32]
+
+
+@dataclass
+class Memory:
+    """What the callback knows of a training.
+
+    It is kept on the model, as ``model.runtime_heads``, so that Stable-Baselines3 saves and loads it with the model.
+    """
+
+    config: RuntimeConfig
+    """Of the latest training."""
+    controller: RuntimeState
+    recent: deque[Context]
+    """The latest contexts, of which the rank is taken."""
+    generator: np.random.Generator
+    """For the draws of checks and events, which thus leave those of the training alone."""
+    step: int = 0
+    """Environment steps since the first, however often learn() was called."""
+    checks: list[Check] = field(default_factory=list)
+    """All of them, as events.jsonl has them."""
+
+    @property
+    def certificates(self) -> list[Certificate]:
+        """Of all events."""
+        return [each.certificate for each in self.checks if each.certificate is not None]
+
+    def lines(self) -> str:
+        """The text of events.jsonl."""
+        return "".join(_line(each) for each in self.checks)
+
+
+class RuntimeHeads(BaseCallback):
+    """Grows and prunes the heads of a policy while it trains, and certifies each event.
+
+    Every ``check_every`` environment steps it takes the effective rank of the latest contexts and the heads' shares,
+    asks the runtime controller, lets every network of the policy follow its decision and checks the certificate.
+
+    :param preset: which preset to start from, ``memory`` or ``paper``
+    :param events: file for one line a check; None stands for events.jsonl in the folder of the model's logger
+    :param fields: any field of :class:`incrt.config.RuntimeConfig`, such as ``grace`` or ``check_every``
+    """
+
+    def __init__(self, preset: str = "memory", *, events: Path | str | None = None, **fields: Any) -> None:
+        super().__init__()
+        self.config = runtime_preset(preset, **fields)
+        self._events = events
+        self._figures: dict[str, float] = {}
+
+    def _init_callback(self) -> None:
+        self.networks = Networks(self.model.policy)
+        self.memory = self._remembered() or self._first_memory()
+        self.model.runtime_heads = self.memory  # type: ignore[attr-defined]
+        self._figures = {"k": self.memory.controller.k}
+        self._open_events()
+
+    def _first_memory(self) -> Memory:
+        return Memory(
+            config=self.config,
+            controller=first_state(self.config, self.networks.mask),
+            recent=deque(maxlen=self.config.tokens),
+            generator=np.random.default_rng(self.model.seed),
+        )
+
+    def _remembered(self) -> Memory | None:
+        """What is known of the model's earlier training."""
+        memory: Memory | None = getattr(self.model, "runtime_heads", None)
+        if memory is None:
+            return None
+        if memory.controller.mask != self.networks.mask:
+            raise ValueError(
+                f"the policy has the heads {self.networks.mask}, but model.runtime_heads remembers "
+                f"{memory.controller.mask}: they are of different trainings; del model.runtime_heads forgets it"
+            )
+        memory.config = self.config
+        memory.recent = deque(memory.recent, maxlen=self.config.tokens)
+        return memory
+
+    def _open_events(self) -> None:
+        """Bring the file to where the training stands; that of another training is left as it is."""
+        folder = self.logger.dir
+        if self._events is None and folder is None:
+            raise ValueError("the model's logger has no folder: pass RuntimeHeads(events=...)")
+        self.events = Path(folder or "") / "events.jsonl" if self._events is None else Path(self._events)
+        found, known = self.events.read_text() if self.events.exists() else "", self.memory.lines()
+        # Lines may be missing, or be left of steps that a kill undid.
+        if not (known.startswith(found) or (known and found.startswith(known))):
+            raise ValueError(f"{self.events} holds the events of another training; remove it or choose another file")
+        write_whole(self.events, known.encode())
+
+    def _on_step(self) -> bool:
+        contexts, memory = self.locals["new_obs"], self.memory
+        memory.recent.extend(np.array(context, np.float32) for context in contexts)
+        before, memory.step = memory.step, memory.step + len(contexts)
+        if memory.step // self.config.check_every > before // self.config.check_every:
+            self._check()
+        for name, figure in self._figures.items():  # SB3 forgets what it has written
+            self.logger.record(f"runtime/{name}", figure)
+        return True
+
+    def _check(self) -> None:
+        memory, step = self.memory, self.memory.step
+        rank = shares = None
+        if not is_cooling(self.config, memory.controller, step):
+            tokens = np.stack([context.ravel() for context in memory.recent])
+            rank = effective_rank(tokens, self.config.rank, self.config.alpha)
+            shares = tuple(self.networks.shares(self._draw_contexts()))
+        decision, memory.controller = check(self.config, memory.controller, step, rank, shares)
+        certificate = None if decision.head is None else self._act(decision, decision.head)
+        found = Check(step, decision, rank, shares, memory.controller.k, certificate)
+        memory.checks.append(found)
+        with self.events.open("a") as file:
+            file.write(_line(found))
+        self._figures |= _figures(found)
+        if certificate is not None:
+            held = sum(each.holds for each in memory.certificates)
+            self._figures |= {"events": len(memory.certificates), "held": held}
+            self.logger.log(f"step {step}: {decision.action} head {decision.head}, {decision.reason}; K = {found.k}")
+
+    def _act(self, decision: Decision, head: int) -> Certificate:
+        """An event, measured on one batch before and after it."""
+        networks, contexts, step = self.networks, self._draw_contexts(), self.memory.step
+        energy = networks.energy()
+        if decision.action == "grow":
+            before = networks.outputs(contexts)
+            networks.grow(head, self.memory.generator, self.config.optimiser)
+            return certify_grow(step, head, before, networks.outputs(contexts), (energy, networks.energy()))
+        measured = networks.measure_prune(head, contexts)
+        networks.prune(head, self.config.optimiser)
+        return certify_prune(step, self.config, measured, (energy, networks.energy()))
+
+    def _draw_contexts(self) -> Tensor:
+        """A fresh batch from replay; an algorithm without one has the latest contexts to draw from."""
+        generator, count = self.memory.generator, self.config.share_batch
+        replay = getattr(self.model, "replay_buffer", None)
+        if not isinstance(replay, ReplayBuffer) or replay.size() == 0:
+            rows = generator.integers(len(self.memory.recent), size=count)
+            return self.networks.contexts([self.memory.recent[row] for row in rows])
+        rows = generator.integers(replay.size(), size=count)
+        found: Any = replay.observations[rows, generator.integers(replay.n_envs, size=count)]
+        if (normaliser := self.model.get_vec_normalize_env()) is not None:
+            found = normaliser.normalize_obs(found)  # replay holds what the environment gave
+        return self.networks.contexts(found)
+
+
+def _line(found: Check) -> str:
+    return json.dumps(finite(found.to_json()), allow_nan=False) + "\n"
+
+
+def _figures(found: Check) -> dict[str, float]:
+    """What a check has for the logger."""
+    figures: dict[str, float | None] = {"k": found.k, "rank": found.rank}
+    if found.certificate is not None:
+        figures |= {"jump": found.certificate.jump, "bound": found.certificate.bound}
+    return {name: figure for name, figure in figures.items() if figure is not None}

@@ -1,0 +1,142 @@
+"""A training of Stable-Baselines3 on disk, whole: so that it goes on as if it had never stopped.
+
+Beside what Stable-Baselines3 saves, a model's weights, optimisers and settings, this is its replay buffer, the state of
+every random generator, and the environment where it can be pickled.
+"""
+
+import pickle
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.type_aliases import GymEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+
+from incrt.config.rules import COUNT, whole
+from incrt.files import ASIDE
+
+_MODEL, _REPLAY, _REST = "model.zip", "replay_buffer.pkl", "rest.pkl"
+
+
+def save(model: BaseAlgorithm, folder: Path | str) -> None:
+    """Add the training to a folder as it stands; what the folder held before goes once this is there whole.
+
+    Like all files of Stable-Baselines3 these are pickles: load only what you trust.
+    """
+    folder = Path(folder)
+    saved = _numbered(folder)
+    number = f"{int(saved[-1].name) + 1 if saved else 1:06d}"
+    aside = folder / f"{number}{ASIDE}"
+    shutil.rmtree(aside, ignore_errors=True)  # left behind by a kill
+    aside.mkdir(parents=True)
+    model.save(aside / _MODEL)
+    if isinstance(model, OffPolicyAlgorithm):
+        model.save_replay_buffer(aside / _REPLAY)
+    rest = {
+        "algorithm": cloudpickle.dumps(type(model)),
+        "action_space": model.action_space,  # with the generator of the first random actions, which load() seeds anew
+        "environment": _pickled(model.get_env()),
+        "random": _random_state(),
+    }
+    (aside / _REST).write_bytes(pickle.dumps(rest))
+    aside.rename(folder / number)
+    for old in saved:
+        shutil.rmtree(old)
+
+
+def load(folder: Path | str, env: GymEnv | None = None, device: str = "auto") -> Any:
+    """The model of the training in a folder; ``learn(..., reset_num_timesteps=False)`` goes on with it.
+
+    :param env: takes the place of the environment that was saved, and starts a new episode. It is needed where the
+        environment could not be saved: subprocesses, wrappers of vectorised environments, open files.
+    """
+    saved = _numbered(Path(folder))
+    if not saved:
+        raise ValueError(f"{folder} holds no training that incrt.sb3.save wrote")
+    newest = saved[-1]
+    try:
+        rest = pickle.loads((newest / _REST).read_bytes())  # noqa: S301  # as SB3's own files, said in save()
+        environment = rest["environment"]
+    except (OSError, pickle.UnpicklingError, EOFError, KeyError) as error:
+        raise ValueError(f"{newest / _REST} cannot be read: {error}") from error
+    if env is None and environment is None:
+        raise ValueError(f"the environment could not be saved with {newest}; pass env=, one like it")
+    algorithm = pickle.loads(rest["algorithm"])  # noqa: S301
+    model = algorithm.load(newest / _MODEL, env=env, device=device)
+    if env is None:
+        # Not by load(), which would seed the environment anew.
+        model.set_env(pickle.loads(environment), force_reset=False)  # noqa: S301
+    if isinstance(model, OffPolicyAlgorithm):
+        model.load_replay_buffer(newest / _REPLAY)
+    model.action_space = rest["action_space"]
+    _set_random_state(rest["random"])
+    return model
+
+
+class SaveEvery(BaseCallback):
+    """Saves the training every so many environment steps, and at its end.
+
+    It does so where one rollout has been learned from and the next has not begun, so that nothing is lost of either.
+    """
+
+    def __init__(self, folder: Path | str, steps: int = 5000) -> None:
+        super().__init__()
+        self.folder, self.steps = Path(folder), whole("steps", steps, COUNT)
+        self._saved_at = 0
+
+    def _on_training_start(self) -> None:
+        self._saved_at = self.model.num_timesteps
+
+    def _on_rollout_start(self) -> None:
+        if self.model.num_timesteps - self._saved_at >= self.steps:
+            self._save()
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_training_end(self) -> None:
+        self._save()
+
+    def _save(self) -> None:
+        save(self.model, self.folder)
+        self._saved_at = self.model.num_timesteps
+
+
+def _numbered(folder: Path) -> list[Path]:
+    """What was saved, the newest last."""
+    return sorted((each for each in folder.glob("*") if each.name.isdigit()), key=lambda each: int(each.name))
+
+
+def _pickled(env: VecEnv | None) -> bytes | None:
+    """The environment with all that it is in the middle of; None if that cannot be had."""
+    if type(env) is not DummyVecEnv:  # wrappers leave part of themselves behind, subprocesses all of it
+        return None
+    try:
+        return bytes(cloudpickle.dumps(env))
+    except (TypeError, AttributeError, pickle.PicklingError):
+        return None
+
+
+def _random_state() -> dict[str, Any]:
+    """Of the generators that Stable-Baselines3 draws from; they belong to the process, not to a model."""
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),  # noqa: NPY002
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def _set_random_state(state: dict[str, Any]) -> None:
+    random.setstate(state["python"])
+    np.random.set_state(state["numpy"])  # noqa: NPY002
+    torch.set_rng_state(state["torch"])
+    if len(state["cuda"]) == torch.cuda.device_count():  # another machine goes on with its own
+        torch.cuda.set_rng_state_all(state["cuda"])
