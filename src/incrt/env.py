@@ -66,6 +66,14 @@ def _programs(config: BenchConfig) -> _Programs:
     return _Programs(jax.jit(reset), jax.jit(start), jax.jit(step), unravel)
 
 
+def _host() -> jax.Device:
+    """Where the environment runs. A GPU would take longer to be asked for a single step than to compute it."""
+    try:
+        return jax.devices("cpu")[0]
+    except RuntimeError:  # JAX was told to leave the CPU alone
+        return jax.devices()[0]
+
+
 class StribeckEnv(gym.Env[Floats, Floats]):
     """Schedule the gains of a computed-torque law on an arm whose friction has memory.
 
@@ -102,7 +110,8 @@ class StribeckEnv(gym.Env[Floats, Floats]):
         """Start an episode; ``options={"payload": kg}`` fixes its payload, otherwise one is drawn."""
         payload = self._chosen_payload(options or {})
         super().reset(seed=seed)
-        start_key, self._noise_key = jax.random.split(jax.random.key(int(self.np_random.integers(2**31))))
+        key = jax.device_put(jax.random.key(int(self.np_random.integers(2**31))), _host())
+        start_key, self._noise_key = jax.random.split(key)
         if payload is None:
             self._state, observation = self._programs.reset(start_key)
         else:
@@ -173,8 +182,8 @@ class StribeckEnv(gym.Env[Floats, Floats]):
         self.__dict__.update(state)
         self._programs = _programs(self.config)
         if self._state is not None:
-            self._state = jnp.asarray(self._state)
-            self._noise_key = jax.random.wrap_key_data(jnp.asarray(self._noise_key))
+            self._state = jax.device_put(self._state, _host())
+            self._noise_key = jax.random.wrap_key_data(jax.device_put(self._noise_key, _host()))
 
     def _chosen_payload(self, options: dict[str, Any]) -> float | None:
         if unknown := sorted(set(options) - {"payload"}):

@@ -20,7 +20,8 @@ class Trained(NamedTuple):
     """A run of the bench that is over."""
 
     folder: Path
-    seed: int
+    seed: int | None
+    """None if whoever trained it chose none."""
     bench: BenchConfig
     encoder: EncoderConfig
     runtime: RuntimeConfig
@@ -39,7 +40,7 @@ def find_runs(path: Path) -> list[Trained]:
     over = [_read(folder) for folder in folders if is_over(folder)]
     if not over:
         raise ValueError(f"no run in {path} is trained to its end; incrt train goes on with them")
-    return sorted(over, key=lambda run: (run.seed, run.folder))
+    return sorted(over, key=lambda run: (run.seed is None, run.seed, run.folder))
 
 
 def is_over(folder: Path) -> bool:

@@ -87,7 +87,7 @@ def print_results(title: str, rows: Sequence[dict[str, Any]]) -> None:
     learned = [row for row in rows if "seed" in row]
     sound = [row for row in learned if row["training"]["failure"] is None]
     for row in rows:
-        name = f"{row['controller']}, seed {row['seed']}" if "seed" in row else row["controller"].replace("_", " ")
+        name = f"{row['controller']}, {_seed(row)}" if "seed" in row else row["controller"].replace("_", " ")
         cells = [cell(row[key], form) for key, form in columns]
         last = row is rows[-1] or ("seed" not in row and row["controller"] == REFERENCES[-1])
         table.add_row(f"{row['tau_z']:g}", name, *cells, *_training(row), end_section=last)
@@ -102,8 +102,12 @@ def print_results(title: str, rows: Sequence[dict[str, Any]]) -> None:
         console.print(f"{name}: {_sentence(found)}", highlight=False, soft_wrap=True)
     for row in learned:
         if (failure := row["training"]["failure"]) is not None:
-            words = f"seed {row['seed']} failed at step {failure['step']}: {failure['cause']}"
+            words = f"{_seed(row)} failed at step {failure['step']}: {failure['cause']}"
             console.print(words, highlight=False, soft_wrap=True)
+
+
+def _seed(row: dict[str, Any]) -> str:
+    return "no seed" if row["seed"] is None else f"seed {row['seed']}"
 
 
 def _alike(rows: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -167,5 +167,5 @@ def stretch(module: nn.Module) -> float:
     if isinstance(module, nn.Sequential):
         return math.prod(stretch(each) for each in module)
     if isinstance(module, nn.Linear):
-        return float(torch.linalg.matrix_norm(module.weight, ord=2))
+        return float(torch.linalg.matrix_norm(module.weight.detach(), ord=2))
     return 1.0 if isinstance(module, _NO_STEEPER_THAN_ONE) else math.nan

@@ -42,6 +42,7 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
     rest = {
         "algorithm": cloudpickle.dumps(type(model)),
         "action_space": model.action_space,  # with the generator of the first random actions, which load() seeds anew
+        "device": model.device.type,
         "environment": _pickled(model.get_env()),
         "random": _random_state(),
     }
@@ -51,11 +52,12 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
         shutil.rmtree(old)
 
 
-def load(folder: Path | str, env: GymEnv | None = None, device: str = "auto") -> Any:
+def load(folder: Path | str, env: GymEnv | None = None, device: str | None = None) -> Any:
     """The model of the training in a folder; ``learn(..., reset_num_timesteps=False)`` goes on with it.
 
     :param env: takes the place of the environment that was saved, and starts a new episode. It is needed where the
         environment could not be saved: subprocesses, wrappers of vectorised environments, open files.
+    :param device: where to go on; None stands for where it was trained, if that is there
     """
     saved = _numbered(Path(folder))
     if not saved:
@@ -69,6 +71,8 @@ def load(folder: Path | str, env: GymEnv | None = None, device: str = "auto") ->
     if env is None and environment is None:
         raise ValueError(f"the environment could not be saved with {newest}; pass env=, one like it")
     algorithm = pickle.loads(rest["algorithm"])  # noqa: S301
+    if device is None:
+        device = "auto" if rest["device"] == "cuda" and not torch.cuda.is_available() else rest["device"]
     model = algorithm.load(newest / _MODEL, env=env, device=device)
     if env is None:
         # Not by load(), which would seed the environment anew.

@@ -1,0 +1,335 @@
+"""The runtime controller as a callback: events in mid-training, on every algorithm, and what they leave alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from sb3_models import ALGORITHMS, DEVICES, WINDOW, Noise, assert_same, grower, make_env, make_model, parameters
+from stable_baselines3 import DQN, SAC
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecNormalize
+from torch import nn
+
+from incrt.attention import Heads
+from incrt.certificates import Policy as JaxPolicy
+from incrt.certificates import PruneCertificate, measure_prune
+from incrt.env import ContextWindow
+from incrt.layers import Dense
+from incrt.sb3 import RuntimeHeads, policy_kwargs
+from incrt.sb3.networks import Networks, stretch
+
+pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run PPO on the GPU")
+
+CASES = [(name, device) for name in ALGORITHMS for device in DEVICES]
+contexts = np.random.default_rng(0).standard_normal((32, WINDOW, 3), np.float32)
+
+
+class Watch(BaseCallback):
+    """Keeps what the model predicts, and all its parameters, at every step; one stands on each side of the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.predicted: dict[int, Any] = {}
+        self.parameters: dict[int, dict[str, torch.Tensor]] = {}
+
+    def _on_step(self) -> bool:
+        step = self.model.num_timesteps
+        self.predicted[step] = self.model.predict(contexts, deterministic=True)[0]
+        self.parameters[step] = parameters(self.model)
+        return True
+
+
+def names_of_head(model: Any, head: int) -> list[str]:
+    """Of its parameters in every network."""
+    return [
+        name
+        for name, _ in model.policy.named_parameters(remove_duplicate=False)
+        if name.split(".")[-1] == str(head) and name.split(".")[-2] in Heads._fields
+    ]
+
+
+# --- growth in mid-training ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "device"), CASES)
+def test_growth_leaves_every_prediction_as_it_was_and_trains_the_new_head(
+    name: str, device: str, tmp_path: Path
+) -> None:
+    model, before, after = make_model(name, device=device), Watch(), Watch()
+    model.learn(80, callback=[before, grower(tmp_path), after])
+    memory = model.runtime_heads
+    (first, second) = memory.certificates
+    assert (first.step, first.head, second.step, second.head) == (30, 1, 70, 2)
+    for certificate in memory.certificates:
+        assert certificate.holds
+        step = certificate.step
+        np.testing.assert_array_equal(before.predicted[step], after.predicted[step])
+        silent = [each for each in names_of_head(model, certificate.head) if "w_o" in each]
+        assert all(not after.parameters[step][each].any() for each in silent)
+    assert set(first.jumps) >= {"encoder", "policy"}
+
+    # The optimiser trains the new head, and nothing that is not part of the policy.
+    end = parameters(model)
+    online = [each for each in names_of_head(model, 1) if "target" not in each]
+    for each in online:
+        assert not torch.equal(after.parameters[30][each].cpu(), end[each].cpu()), each
+    trained = {
+        p
+        for optimiser in Networks(model.policy).optimisers()
+        for group in optimiser.param_groups
+        for p in group["params"]
+    }
+    assert trained <= set(model.policy.parameters())
+    for network in model.policy.modules():
+        if hasattr(network, "mask"):
+            assert network.mask.tolist() == [True, True, True]
+
+    # Until it was active, the third head did not move.
+    for each in names_of_head(model, 2):
+        if "target" not in each:
+            assert torch.equal(before.parameters[1][each].cpu(), before.parameters[70][each].cpu())
+
+
+def test_ten_updates_after_its_growth_a_heads_output_has_moved(tmp_path: Path) -> None:
+    for name in ("SAC", "TD3"):
+        model, watch = make_model(name), Watch()
+        model.learn(41, callback=[grower(tmp_path / name), watch])
+        for each in ("actor", "critic"):
+            key = f"{each}.features_extractor.w_o.1"
+            assert not watch.parameters[30][key].any()
+            assert watch.parameters[41][key].any()
+
+
+def test_the_head_of_a_target_is_a_copy_of_that_which_it_follows(tmp_path: Path) -> None:
+    for name in ("SAC", "SAC-shared", "TD3", "TD3-shared"):
+        model, watch = make_model(name), Watch()
+        model.learn(30, callback=[grower(tmp_path / name), watch])
+        for network in ("critic", "actor") if name.startswith("TD3") else ("critic",):
+            for part in Heads._fields:
+                online = watch.parameters[30][f"{network}.features_extractor.{part}.1"]
+                target = watch.parameters[30][f"{network}_target.features_extractor.{part}.1"]
+                assert torch.equal(online, target)
+
+
+def test_actor_and_critic_get_heads_of_their_own(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(30, callback=grower(tmp_path))
+    actor, critic = (network.features_extractor for network in (model.actor, model.critic))
+    assert not torch.equal(actor.w_q[1], critic.w_q[1])
+
+
+# --- pruning -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "device"), CASES)
+def test_a_pruned_head_does_not_move_any_more(name: str, device: str, tmp_path: Path) -> None:
+    model, watch = make_model(name, device=device, k_init=3), Watch()
+    # No rank asks for more than all heads, and every head but the strongest is weak.
+    model.learn(64, callback=[grower(tmp_path, eps_prune=1.0, k_min=2), watch])
+    (certificate,) = model.runtime_heads.certificates
+    assert isinstance(certificate, PruneCertificate)
+    assert certificate.step == 30
+    assert certificate.holds
+    assert 0 < certificate.jump <= certificate.worst_jump
+    assert model.runtime_heads.controller.k == 2
+    end = parameters(model)
+    for each in names_of_head(model, certificate.head):
+        if "target" not in each:
+            assert torch.equal(watch.parameters[30][each].cpu(), end[each].cpu()), each
+
+
+def jax_policy(model: Any) -> JaxPolicy:
+    """The actor of a SAC model for the engine's certificates."""
+    networks = Networks(model.policy)
+    encoder = networks.extractor.encoded()
+
+    def array(x: Any) -> Any:
+        return jnp.asarray(x.detach().numpy())
+
+    linears = [each for each in networks.downstream.modules() if isinstance(each, nn.Linear)]
+    return JaxPolicy(
+        jax.tree.map(array, encoder), tuple(Dense(array(each.weight.T), array(each.bias)) for each in linears)
+    )
+
+
+@pytest.mark.parametrize("layer_norm", [True, False])
+def test_what_a_prune_measures_is_what_the_engine_measures(layer_norm: bool) -> None:
+    model = make_model("SAC", k_init=3, layer_norm=layer_norm)
+    networks = Networks(model.policy)
+    found = networks.measure_prune(1, networks.contexts(contexts))
+    expected = measure_prune(jax_policy(model), jnp.ones(3, bool), 1, jnp.asarray(contexts))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+
+
+def test_the_bound_of_a_stack_of_layers_is_kept_by_random_pairs() -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Sequential(nn.Linear(7, 3), nn.ELU()))
+    x, y = torch.randn(2, 1000, 5)
+    with torch.no_grad():
+        apart = (layers(x) - layers(y)).norm(dim=-1) / (x - y).norm(dim=-1)
+    assert 0.2 * stretch(layers) < float(apart.max()) <= stretch(layers)
+    assert np.isnan(stretch(nn.Sequential(nn.Linear(2, 2), nn.SiLU())))
+
+
+# --- optimisers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["carry", "rebuild"])
+def test_an_event_does_to_the_optimisers_what_its_rule_says(rule: str, tmp_path: Path) -> None:
+    model, before, after = make_model("SAC"), Watch(), Watch()
+    model.learn(31, callback=[before, grower(tmp_path, optimiser=rule), after])
+    kept = {key: value for key, value in before.parameters[30].items() if key.startswith("optimiser")}
+    found = {key: value for key, value in after.parameters[30].items() if key.startswith("optimiser")}
+    assert kept
+    if rule == "rebuild":
+        assert not found
+        return
+    lost = {int(key.split()[2]) for key in kept.keys() - found.keys()}
+    names = [name for name, _ in model.actor.named_parameters()]
+    assert sorted(names[number] for number in lost) == sorted(f"features_extractor.{w}.1" for w in Heads._fields)
+    for key, value in found.items():
+        assert torch.equal(value, kept[key])
+
+
+# --- cadence, logs, other set-ups ----------------------------------------------------------------------------------
+
+
+def test_checks_and_events_are_logged(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.set_logger(configure(str(tmp_path / "log"), ["json"]))
+    model.learn(100, callback=grower(tmp_path), log_interval=1)
+    model.logger.close()
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == list(range(10, 101, 10))
+    assert [line["k"] for line in lines] == [1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
+    assert [line["action"] for line in lines if line["action"] != "noop"] == ["grow", "grow"]
+    assert all((line["jump"], line["holds"]) == (0, True) for line in lines if line["action"] == "grow")
+    assert lines[3]["reason"].startswith("cooldown")
+    logged = [json.loads(line) for line in (tmp_path / "log" / "progress.json").read_text().splitlines()]
+    assert (logged[0]["runtime/k"], logged[-1]["runtime/k"]) == (1, 3)
+    assert {f"runtime/{name}" for name in ("k", "rank", "jump", "bound", "events", "held")} <= set(logged[-1])
+    assert (logged[-1]["runtime/jump"], logged[-1]["runtime/held"]) == (0, 2)
+
+
+def test_events_go_where_the_logger_writes_unless_said_otherwise(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.set_logger(configure(str(tmp_path), []))
+    model.learn(20, callback=RuntimeHeads(check_every=10, grace=10))
+    assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["SAC", "PPO"])
+def test_steps_of_several_environments_all_count(name: str, tmp_path: Path) -> None:
+    model = make_model(name, make_env(3))
+    model.learn(48, callback=grower(tmp_path))
+    steps = [check.step for check in model.runtime_heads.checks]
+    assert steps == [12, 21, 30, 42][: len(steps)]
+    assert len(steps) == 4
+    assert model.runtime_heads.controller.k == 2
+    assert len(model.runtime_heads.recent) == 40
+
+
+@pytest.mark.parametrize("name", ["SAC", "PPO"])
+def test_shares_are_measured_on_what_the_policy_sees(name: str, tmp_path: Path) -> None:
+    env = VecNormalize(make_env(2))
+    model, callback = make_model(name, env), grower(tmp_path)
+    model.learn(64, callback=callback)
+    assert model.runtime_heads.controller.k == 2
+    env.obs_rms.mean[:] = 1e6  # type: ignore[attr-defined]  # what is not normalised would now lie far from it
+    drawn = callback._draw_contexts()  # noqa: SLF001
+    assert bool((drawn.abs() >= 9).all()) == (name == "SAC")  # replay holds raw observations, which are cut at 10
+
+
+def test_choices_instead_of_numbers(tmp_path: Path) -> None:
+    model = make_model("PPO", make_env(action_space=spaces.Discrete(3)))
+    model.learn(80, callback=grower(tmp_path))
+    assert [each.jump for each in model.runtime_heads.certificates] == [0, 0]
+
+
+def test_state_dependent_exploration(tmp_path: Path) -> None:
+    kwargs = policy_kwargs(k_max=2, d_k=4, net_arch=[8])
+    model = SAC("MlpPolicy", make_env(), policy_kwargs=kwargs, use_sde=True, learning_starts=5, buffer_size=99)
+    model.learn(40, callback=grower(tmp_path))
+    assert [each.holds for each in model.runtime_heads.certificates] == [True]  # type: ignore[attr-defined]
+
+
+def test_a_callback_that_changes_no_head_changes_nothing(tmp_path: Path) -> None:
+    for name in ("SAC", "PPO"):
+        with_it = make_model(name, k_max=1)
+        with_it.learn(48, callback=grower(tmp_path / name))
+        without = make_model(name, k_max=1)  # which seeds everything anew
+        without.learn(48)
+        assert with_it.runtime_heads.checks
+        assert_same(parameters(with_it), parameters(without))
+
+
+def test_learning_again_goes_on_with_the_same_controller(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(25, callback=grower(tmp_path))
+    model.learn(25, callback=grower(tmp_path))  # starts counting its steps anew
+    model.learn(50, callback=grower(tmp_path), reset_num_timesteps=False)
+    assert model.num_timesteps == 75
+    assert model.runtime_heads.step == 100
+    lines = [json.loads(line)["step"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert lines == list(range(10, 101, 10))
+    assert [each.step for each in model.runtime_heads.certificates] == [30, 70]
+
+
+def test_one_callback_serves_several_models(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        callback = grower(tmp_path / str(seed))
+        model = make_model("SAC", seed=seed)
+        model.learn(30, callback=callback)
+        assert model.runtime_heads.step == 30
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+def test_a_policy_without_heads_is_refused(tmp_path: Path) -> None:
+    model = SAC("MlpPolicy", make_env(), buffer_size=10)
+    with pytest.raises(ValueError, match=r"extractor is FlattenExtractor, which has no heads; pass policy_kwargs="):
+        model.learn(1, callback=grower(tmp_path))
+    discrete = ContextWindow(Noise(spaces.Discrete(2)), WINDOW)
+    other = DQN("MlpPolicy", discrete, policy_kwargs=policy_kwargs(k_max=2), buffer_size=10)
+    with pytest.raises(ValueError, match="policies of SAC, TD3, DDPG, PPO and A2C, got DQNPolicy"):
+        other.learn(1, callback=grower(tmp_path))
+
+
+def test_wrong_settings_are_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="grace must be at least check_every = 500, got 100"):
+        RuntimeHeads(grace=100)
+    with pytest.raises(ValueError, match=r"unknown field cooldown; accepted: .*grace"):
+        RuntimeHeads(cooldown=3)
+    with pytest.raises(ValueError, match="1 heads are active, but k_min = 2"):
+        make_model("SAC").learn(1, callback=grower(tmp_path, k_min=2))
+
+
+def test_the_events_of_another_training_are_kept(tmp_path: Path) -> None:
+    make_model("SAC").learn(20, callback=grower(tmp_path))
+    before = (tmp_path / "events.jsonl").read_text()
+    with pytest.raises(ValueError, match=r"events.jsonl holds the events of another training; remove it or choose"):
+        make_model("SAC", seed=1).learn(20, callback=grower(tmp_path))
+    other = make_model("SAC", k_init=2)
+    other.learn(20, callback=grower(tmp_path / "other"))
+    with pytest.raises(ValueError, match="holds the events of another training"):
+        other.learn(20, callback=grower(tmp_path))
+    assert (tmp_path / "events.jsonl").read_text() == before
+
+
+def test_a_memory_of_other_heads_is_refused(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(30, callback=grower(tmp_path))
+    model.set_parameters(make_model("SAC").get_parameters())
+    with pytest.raises(ValueError, match=r"they are of different trainings; del model.runtime_heads forgets it"):
+        model.learn(30, callback=grower(tmp_path))
+    del model.runtime_heads
+    model.learn(30, callback=grower(tmp_path / "anew"))

@@ -1,0 +1,162 @@
+"""A policy of the engine as a model of Stable-Baselines3 and back: the same actions, the same figures."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from sb3_models import make_model
+from small_runs import BENCH, ENCODER, RUNTIME, SAC
+from stable_baselines3 import PPO, TD3, sac
+from stable_baselines3.common.logger import Logger
+
+import incrt
+from incrt.env import StribeckEnv
+from incrt.runs import evaluate_run, find_runs
+from incrt.sac import policy
+from incrt.sac.networks import q_values
+from incrt.sb3 import RuntimeHeads, load_policy, policy_kwargs, save_policy
+from incrt.sb3.conversion import _learner
+
+contexts = np.random.default_rng(0).standard_normal((32, BENCH.window, BENCH.observation_dim), np.float32)
+FIELDS: dict[str, Any] = {"window": 5, "horizon": 40, "eval_payloads": (0.5,), "eval_rollouts": 1}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the engine that grew heads."""
+    folder = tmp_path_factory.mktemp("engine") / "seed-0"
+    incrt.train([incrt.bench_job(folder, 0, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC)])
+    return folder
+
+
+def sb3_model(algorithm: Any = sac.SAC, **others: Any) -> Any:
+    """A model on the same bench."""
+    kwargs = policy_kwargs(k_max=3, d_k=4, net_arch=[8, 8])
+    settings = {"policy_kwargs": kwargs, "seed": 7, "device": "cpu", **others}
+    if algorithm is not PPO:
+        settings |= {"learning_starts": 10, "batch_size": 16, "buffer_size": 100}
+    model = algorithm("MlpPolicy", StribeckEnv(**FIELDS), **settings)
+    model.set_logger(Logger(None, []))
+    return model
+
+
+def predicted(model: Any) -> Any:
+    return model.predict(contexts, deterministic=True)[0]
+
+
+# --- from the engine -----------------------------------------------------------------------------------------------
+
+
+def test_a_policy_of_the_engine_acts_the_same_in_stable_baselines3(run: Path) -> None:
+    model: Any = load_policy(run, device="cpu")
+    learned = incrt.load_policy(run / "policy.safetensors")
+    assert model.actor.features_extractor.mask.tolist() == np.asarray(learned.mask).tolist()
+    assert model.actor.features_extractor.k == 3
+    np.testing.assert_allclose(predicted(model), learned.predict(jnp.asarray(contexts)), atol=1e-6)
+
+
+def test_its_critics_and_temperature_come_along(run: Path) -> None:
+    model = load_policy(run, device="cpu")
+    encoder = incrt.load_policy(run / "policy.safetensors").encoder
+    learner = _learner(run / "checkpoint", incrt.sac.learner.Algorithm(encoder, SAC, BENCH.action_dim))
+    assert learner is not None
+    actions = np.random.default_rng(1).uniform(-1, 1, (32, BENCH.action_dim)).astype(np.float32)
+    for ours, theirs in ((learner.learned.critic, model.critic), (learner.learned.target, model.critic_target)):
+        features = encoder.features(ours.encoder, learner.learned.mask, jnp.asarray(contexts))
+        expected = q_values(ours, features, jnp.asarray(actions))
+        with torch.no_grad():
+            found = torch.cat(theirs(torch.tensor(contexts), torch.tensor(actions)), dim=1).T
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert model.log_ent_coef is not None
+    assert float(model.log_ent_coef.detach()) == pytest.approx(float(learner.log_alpha))
+    assert not np.allclose(learner.learned.critic.values[0].w, learner.learned.target.values[0].w)
+
+
+def test_it_can_be_trained_further(run: Path, tmp_path: Path) -> None:
+    model: Any = load_policy(run, device="cpu")
+    model.set_logger(Logger(None, []))
+    model.learn(40, callback=RuntimeHeads(check_every=20, grace=20, events=tmp_path / "events.jsonl"))
+    assert model.actor.features_extractor.k == 3
+
+
+def test_without_its_checkpoint_the_policy_is_the_same(run: Path, tmp_path: Path) -> None:
+    for name in ("policy.safetensors", "config.json"):
+        (tmp_path / name).write_bytes((run / name).read_bytes())
+    model: Any = load_policy(tmp_path, device="cpu")
+    np.testing.assert_array_equal(predicted(model), predicted(load_policy(run, device="cpu")))
+    assert model.critic.features_extractor.mask.tolist() == [True, True, True]
+
+
+def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"policy.safetensors holds no policy"):
+        load_policy(tmp_path)
+    about = json.loads((run / "config.json").read_text())
+    (tmp_path / "policy.safetensors").write_bytes((run / "policy.safetensors").read_bytes())
+    (tmp_path / "config.json").write_text(json.dumps({name: about[name] for name in about if name != "bench"}))
+    with pytest.raises(ValueError, match="holds no run of the bench; pass env="):
+        load_policy(tmp_path)
+    assert load_policy(tmp_path, env=StribeckEnv(**FIELDS), device="cpu").policy is not None
+    learned = incrt.load_policy(run / "policy.safetensors")
+    encoder = incrt.encoders.make_encoder(ENCODER.replace(encoder="gru"), BENCH.window, BENCH.observation_dim)
+    actor = learned.actor._replace(encoder=encoder.init(jax.random.key(0)))
+    policy.save(tmp_path / "policy.safetensors", policy.LearnedPolicy(encoder, actor, encoder.first_mask))
+    with pytest.raises(ValueError, match=r"the encoder of .* must be one of runtime, static; got 'gru'"):
+        load_policy(tmp_path)
+
+
+# --- to the engine -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", [sac.SAC, TD3])
+def test_a_model_is_evaluated_as_a_run(algorithm: Any, tmp_path: Path) -> None:
+    model = sb3_model(algorithm)
+    callback = RuntimeHeads(check_every=20, grace=40, tokens=30, events=tmp_path / "events.jsonl")
+    model.learn(140, callback=callback)
+    save_policy(model, tmp_path / "run")
+    (run,) = find_runs(tmp_path / "run")
+    if algorithm is sac.SAC:
+        figures, _ = evaluate_run(run)
+        expected, _ = incrt.evaluate_policy(BENCH, lambda seen: model.predict(seen, deterministic=True)[0])
+        assert figures["rmse"] == pytest.approx(expected.rmse, rel=1e-4)
+    assert (run.seed, run.bench, run.encoder, run.runtime) == (7, BENCH, ENCODER, callback.config)
+    assert (run.sac.steps, run.sac.hidden, run.sac.batch, run.sac.penalty) == (140, (8, 8), 16, False)
+    assert run.conclusion["heads"] == model.runtime_heads.controller.k
+    assert run.conclusion["guarantees"]["all_hold"]
+    assert run.conclusion["guarantees"]["grows"] == len(model.runtime_heads.certificates)
+    assert (tmp_path / "run" / "events.jsonl").read_text() == (tmp_path / "events.jsonl").read_text()
+    assert algorithm.__name__ in json.loads((tmp_path / "run" / "config.json").read_text())["algorithm"]
+    np.testing.assert_allclose(
+        incrt.load_policy(tmp_path / "run" / "policy.safetensors").predict(jnp.asarray(contexts)),
+        predicted(model),
+        atol=1e-6,
+    )
+    if algorithm is sac.SAC:
+        again = load_policy(tmp_path / "run", device="cpu")
+        np.testing.assert_array_equal(predicted(again), predicted(model))
+
+
+def test_a_model_without_the_callback_is_a_run_with_a_fixed_number_of_heads(tmp_path: Path) -> None:
+    model = sb3_model(seed=None)
+    model.learn(5)
+    save_policy(model, tmp_path / "run")
+    (run,) = find_runs(tmp_path / "run")
+    assert (run.seed, run.encoder.encoder, run.encoder.k_init) == (None, "static", 1)
+    assert run.conclusion == {"steps": 5, "heads": 1, "failure": None, "guarantees": None}
+
+
+def test_what_cannot_be_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"only a policy of ReLU layers that ends in tanh.*incrt.evaluate_policy"):
+        save_policy(sb3_model(PPO), tmp_path / "run")
+    with pytest.raises(ValueError, match="the model has no environment of the bench; pass bench="):
+        save_policy(make_model("SAC"), tmp_path / "run")
+    with pytest.raises(ValueError, match=r"windows of shape \(20, 11\), the model reads \(5, 11\)"):
+        save_policy(sb3_model(), tmp_path / "run", bench=incrt.preset())
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="is not empty; choose another folder"):
+        save_policy(sb3_model(), tmp_path)

@@ -1,0 +1,175 @@
+"""What is saved of a training of Stable-Baselines3 is all of it: it goes on to the bit, in another process too."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sb3_models import DEVICES, WINDOW, assert_same, grower, make_env, make_model, parameters
+from stable_baselines3 import SAC
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import VecNormalize
+
+from incrt.sb3 import SaveEvery, load, policy_kwargs, save
+
+pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run PPO on the GPU")
+
+contexts = np.random.default_rng(0).standard_normal((32, WINDOW, 3), np.float32)
+
+
+def disturb() -> None:
+    """Draw from every generator that belongs to the process."""
+    random.random()  # noqa: S311
+    np.random.rand()  # noqa: NPY002
+    torch.rand(1)
+
+
+def restore(folder: Path, **options: Any) -> Any:
+    model = load(folder, **options)
+    model.set_logger(Logger(None, []))
+    return model
+
+
+# --- SB3's own save and load ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["SAC", "SAC-shared", "TD3-shared", "PPO", "PPO-separate"])
+def test_heads_and_controller_travel_with_the_model(name: str, tmp_path: Path) -> None:
+    model = make_model(name)
+    model.learn(48, callback=grower(tmp_path))
+    model.save(tmp_path / "model")
+    found = type(model).load(tmp_path / "model", env=make_env(), device="cpu")
+    assert_same(parameters(found), parameters(model))
+    assert found.runtime_heads.controller == model.runtime_heads.controller
+    assert found.runtime_heads.controller.k == 2
+    np.testing.assert_array_equal(*(each.predict(contexts, deterministic=True)[0] for each in (found, model)))
+    found.set_logger(Logger(None, []))
+    found.learn(32, callback=grower(tmp_path), reset_num_timesteps=False)
+    assert found.runtime_heads.step == 80
+    assert found.runtime_heads.controller.k == 3
+
+
+def test_a_fresh_process_predicts_the_same(tmp_path: Path) -> None:
+    model = make_model("SAC", k_max=5)
+    model.learn(160, callback=grower(tmp_path))
+    assert model.runtime_heads.controller.k == 5
+    model.save(tmp_path / "model.zip")
+    np.save(tmp_path / "contexts.npy", contexts)
+    program = """
+import sys, numpy as np
+from stable_baselines3 import SAC
+model = SAC.load(sys.argv[1] + "/model.zip", device="cpu")
+assert model.policy.actor.features_extractor.k == 5
+np.save(sys.argv[1] + "/actions.npy", model.predict(np.load(sys.argv[1] + "/contexts.npy"), deterministic=True)[0])
+"""
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "actions.npy"), model.predict(contexts, deterministic=True)[0])
+
+
+def test_another_k_max_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    make_model("SAC").save(tmp_path / "model")
+    message = r"k_max = 3, and this one has k_max = 2; make it with policy_kwargs=incrt.sb3.policy_kwargs\(k_max=3\)"
+    with pytest.raises(RuntimeError, match=message):
+        make_model("SAC", k_max=2).set_parameters(tmp_path / "model")
+    other = policy_kwargs(k_max=2, d_k=4, net_arch=[8])
+    with pytest.raises(RuntimeError, match=message):
+        SAC.load(tmp_path / "model", custom_objects={"policy_kwargs": other})
+
+
+# --- the whole training --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["SAC", "TD3", "PPO"])
+def test_it_goes_on_to_the_bit(name: str, device: str, tmp_path: Path) -> None:
+    straight = make_model(name, device=device)
+    straight.learn(48, callback=grower(tmp_path / "straight"))
+    straight.learn(48, callback=grower(tmp_path / "straight"), reset_num_timesteps=False)
+
+    model = make_model(name, device=device)
+    model.learn(48, callback=grower(tmp_path))
+    save(model, tmp_path / "saved")
+    disturb()
+    found = restore(tmp_path / "saved")
+    assert type(found) is type(model)
+    assert found.device == model.device
+    found.learn(48, callback=grower(tmp_path), reset_num_timesteps=False)
+    assert_same(parameters(found), parameters(straight))
+    assert found.runtime_heads.checks == straight.runtime_heads.checks
+    assert (tmp_path / "events.jsonl").read_text() == (tmp_path / "straight" / "events.jsonl").read_text()
+
+
+class Fall(BaseCallback):
+    """Ends the training where nobody expects it."""
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps == 57:
+            raise KeyboardInterrupt
+        return True
+
+
+def test_an_interrupted_training_goes_on_from_its_last_save(tmp_path: Path) -> None:
+    straight = make_model("SAC")
+    straight.learn(80, callback=grower(tmp_path / "straight"))
+
+    model = make_model("SAC")
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(80, callback=[grower(tmp_path), SaveEvery(tmp_path / "saved", 12), Fall()])
+    disturb()
+    found = restore(tmp_path / "saved")
+    assert found.num_timesteps == 48
+    found.learn(80 - 48, callback=[grower(tmp_path), SaveEvery(tmp_path / "saved", 12)], reset_num_timesteps=False)
+    assert_same(parameters(found), parameters(straight))
+    assert (tmp_path / "events.jsonl").read_text() == (tmp_path / "straight" / "events.jsonl").read_text()
+    assert restore(tmp_path / "saved").num_timesteps == 80
+
+
+def test_random_actions_of_the_beginning_go_on_too(tmp_path: Path) -> None:
+    straight, model = make_model("SAC"), make_model("SAC")
+    model.learn(8)
+    save(model, tmp_path)
+    found = restore(tmp_path)
+    found.learn(6, reset_num_timesteps=False)
+    straight = make_model("SAC")
+    straight.learn(14)
+    np.testing.assert_array_equal(found.replay_buffer.actions[:14], straight.replay_buffer.actions[:14])
+    np.testing.assert_array_equal(found.replay_buffer.observations[:14], straight.replay_buffer.observations[:14])
+
+
+def test_only_the_newest_is_kept_and_files_of_others_stay(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "000002.aside").mkdir()  # left behind by a kill
+    model = make_model("SAC")
+    for steps in (4, 9):
+        model.learn(steps)
+        save(model, tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["000002", "notes.txt"]
+    assert restore(tmp_path).num_timesteps == 9
+
+
+def test_an_environment_that_cannot_be_saved_is_asked_for(tmp_path: Path) -> None:
+    env = VecNormalize(make_env())
+    model = make_model("SAC", env)
+    model.learn(20)
+    save(model, tmp_path)
+    with pytest.raises(ValueError, match=r"environment could not be saved with .*; pass env="):
+        load(tmp_path)
+    found = restore(tmp_path, env=env)
+    found.learn(20, reset_num_timesteps=False)
+    assert found.num_timesteps == 40
+
+
+def test_what_is_not_a_saved_training_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"nowhere holds no training that incrt.sb3.save wrote"):
+        load(tmp_path / "nowhere")
+    save(make_model("SAC"), tmp_path)
+    (tmp_path / "000001" / "rest.pkl").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"rest.pkl cannot be read"):
+        load(tmp_path)
+    with pytest.raises(ValueError, match="steps must be a whole number >= 1"):
+        SaveEvery(tmp_path, 0)
