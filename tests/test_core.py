@@ -35,6 +35,12 @@ keep_compiled()
 with tempfile.TemporaryDirectory() as folder:
     incrt.train([incrt.bench_job(folder, 0, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC)])
     incrt.evaluate(BENCH, incrt.load_policy(pathlib.Path(folder) / "policy.safetensors"))
+try:
+    incrt.sb3
+except ModuleNotFoundError as error:
+    assert "incrt[sb3]" in str(error), error
+else:
+    raise AssertionError("incrt.sb3 works without Stable-Baselines3")
 print(incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].rmse)
 """
 

@@ -28,7 +28,9 @@ _MODEL, _REPLAY, _REST = "model.zip", "replay_buffer.pkl", "rest.pkl"
 def save(model: BaseAlgorithm, folder: Path | str) -> None:
     """Add the training to a folder as it stands; what the folder held before goes once this is there whole.
 
-    Like all files of Stable-Baselines3 these are pickles: load only what you trust.
+    To be called after learn(), or from a callback when a rollout begins, as :class:`SaveEvery` does: in the middle of a
+    step Stable-Baselines3 has moved the environment but not stored what came of it. Like all its files these are
+    pickles: load only what you trust.
     """
     folder = Path(folder)
     saved = _numbered(folder)
