@@ -333,3 +333,10 @@ def test_a_memory_of_other_heads_is_refused(tmp_path: Path) -> None:
         model.learn(30, callback=grower(tmp_path))
     del model.runtime_heads
     model.learn(30, callback=grower(tmp_path / "anew"))
+
+
+def test_networks_that_differ_in_their_heads_are_refused(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.critic_target.features_extractor.mask[2] = True
+    with pytest.raises(ValueError, match="actor, critic and targets must have the same heads active, got"):
+        model.learn(30, callback=grower(tmp_path))

@@ -134,7 +134,7 @@ class RuntimeHeads(BaseCallback):
         memory.checks.append(found)
         with self.events.open("a") as file:
             file.write(_line(found))
-        self._figures |= _figures(found)
+        self._figures |= _for_logger(found)
         if certificate is not None:
             held = sum(each.holds for each in memory.certificates)
             self._figures |= {"events": len(memory.certificates), "held": held}
@@ -170,8 +170,8 @@ def _line(found: Check) -> str:
     return json.dumps(finite(found.to_json()), allow_nan=False) + "\n"
 
 
-def _figures(found: Check) -> dict[str, float]:
-    """What a check has for the logger."""
+def _for_logger(found: Check) -> dict[str, float]:
+    """What a check has to say there."""
     figures: dict[str, float | None] = {"k": found.k, "rank": found.rank}
     if found.certificate is not None:
         figures |= {"jump": found.certificate.jump, "bound": found.certificate.bound}

@@ -45,6 +45,9 @@ class Networks:
             raise ValueError(f"heads grow in the policies of SAC, TD3, DDPG, PPO and A2C, got {type(policy).__name__}")
         self._learning = list(dict.fromkeys(learning))
         self._targets = {_heads_of(each.features_extractor): _heads_of(of.features_extractor) for each, of in targets}
+        masks = {tuple(each.mask.tolist()) for each in (*self._learning, *self._targets)}
+        if len(masks) > 1:
+            raise ValueError(f"actor, critic and targets must have the same heads active, got {sorted(masks)}")
 
     @property
     def mask(self) -> tuple[bool, ...]:
