@@ -23,7 +23,7 @@ from incrt import BenchConfig, Population, Run, SacConfig, evaluate, evaluate_po
 from incrt.env import StribeckEnv
 from incrt.sac import policy_of
 from incrt.sb3 import RuntimeHeads, policy_kwargs
-from incrt.sb3.conversion import make_sac
+from incrt.sb3.settings import make_sac
 
 STEPS = 10_000
 SAC = SacConfig(steps=STEPS, penalty=False)
@@ -48,11 +48,14 @@ def train_engine(bench: BenchConfig, seeds: range) -> tuple[Floats, list[float]]
     runs = [Run(seed, environment, params, bench.window, sac=SAC) for seed in seeds]
     returns: dict[int, list[float]] = {i: [] for i in range(len(runs))}
     errors: dict[int, float] = {}
-    for news in Population(runs).train():
+    population = Population(runs)
+    for news in population.train():
         for i, metrics, _ in news.reports:  # a stretch is as long as an episode
             if metrics.episode_return is not None:
                 returns[i].append(metrics.episode_return)
         errors |= {i: evaluate(bench, policy_of(runs[i], saved.state))[0].rmse for i, saved in news.saved}
+    for i, run in enumerate(runs):
+        print(f"engine, seed {run.seed}: RMSE {errors[i]:.4f} rad, K = {population.progress[i].heads}", flush=True)
     return np.array([returns[i] for i in sorted(returns)]), [errors[i] for i in sorted(errors)]
 
 

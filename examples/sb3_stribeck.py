@@ -7,6 +7,7 @@ extra ``sb3``; run with ``python examples/sb3_stribeck.py FOLDER``, some four mi
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 from stable_baselines3 import SAC
@@ -14,11 +15,13 @@ from stable_baselines3 import SAC
 import incrt
 
 
-def train(folder: Path, steps: int = 10_000) -> SAC:
-    """Train, and leave events.jsonl, the model and the folder of a run behind."""
+def train(folder: Path, steps: int = 10_000, **growth: Any) -> SAC:
+    """Train, and leave events.jsonl, the model and the folder of a run behind; ``growth`` is for the controller."""
     env = gym.make("incrt/Stribeck-v0", tau_z=5.0)
-    model = SAC("MlpPolicy", env, policy_kwargs=incrt.sb3.policy_kwargs(k_max=8, net_arch=[64, 64]), seed=42)
-    model.learn(steps, callback=incrt.sb3.RuntimeHeads(grace=2000, check_every=500, events=folder / "events.jsonl"))
+    kwargs = incrt.sb3.policy_kwargs(k_max=8, net_arch=[64, 64])
+    # Stable-Baselines3 stores every window whole, and twice: room for a million would be 1.8 GB.
+    model = SAC("MlpPolicy", env, policy_kwargs=kwargs, buffer_size=steps, seed=42)
+    model.learn(steps, callback=incrt.sb3.RuntimeHeads(events=folder / "events.jsonl", **growth))
     model.save(folder / "model")
     incrt.sb3.save_policy(model, folder / "run")
     return model
@@ -26,7 +29,9 @@ def train(folder: Path, steps: int = 10_000) -> SAC:
 
 def main(folder: Path) -> None:
     """Train and compare."""
-    model = train(folder)
+    if folder.exists() and any(folder.iterdir()):
+        sys.exit(f"{folder} is not empty; choose another folder")
+    model = train(folder, grace=2000, check_every=500)
     bench = incrt.preset("memory", tau_z=5.0)
     learned, _ = incrt.evaluate_policy(bench, lambda contexts: model.predict(contexts, deterministic=True)[0])
     found = {"learned": learned}

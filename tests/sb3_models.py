@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from gymnasium import spaces
-from stable_baselines3 import PPO, SAC, TD3
+from stable_baselines3 import A2C, DDPG, PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.noise import NormalActionNoise
@@ -16,7 +16,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from incrt.env import ContextWindow
 from incrt.sb3 import RuntimeHeads, policy_kwargs
-from incrt.sb3.networks import Networks
 
 torch.set_num_threads(1)  # the networks are small, and the tests' workers have the cores already
 
@@ -28,8 +27,10 @@ ALGORITHMS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any]]] = {
     "SAC-shared": (SAC, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
     "TD3": (TD3, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
     "TD3-shared": (TD3, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
+    "DDPG": (DDPG, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
     "PPO": (PPO, {"n_steps": 16, "batch_size": 8, "n_epochs": 2}),
     "PPO-separate": (PPO, {"n_steps": 16, "batch_size": 8, "n_epochs": 2}),
+    "A2C": (A2C, {"n_steps": 4}),
 }
 
 
@@ -61,7 +62,7 @@ def make_env(envs: int = 1, **noise: Any) -> VecEnv:
 def make_model(name: str, env: VecEnv | None = None, seed: int = 0, device: str = "cpu", **heads: Any) -> Any:
     """A model of the named kind; heads are K_max = 3 unless said otherwise."""
     algorithm, settings = ALGORITHMS[name]
-    if name.startswith("TD3"):
+    if name.startswith(("TD3", "DDPG")):
         settings = {**settings, "action_noise": NormalActionNoise(np.zeros(2), 0.1 * np.ones(2))}
     chosen = {"share_features_extractor": not name.endswith("separate")} if name.startswith("PPO") else {}
     if name.endswith("shared"):
@@ -78,12 +79,28 @@ def grower(folder: Path, **fields: Any) -> RuntimeHeads:
     return RuntimeHeads(events=folder / "events.jsonl", **settings)
 
 
+def optimisers(model: Any) -> dict[str, torch.optim.Optimizer]:
+    """By name, all that there are."""
+    found = {
+        name: getattr(part, attribute, None)
+        for name, part, attribute in (
+            ("policy", model.policy, "optimizer"),
+            ("actor", getattr(model, "actor", None), "optimizer"),
+            ("critic", getattr(model, "critic", None), "optimizer"),
+            ("temperature", model, "ent_coef_optimizer"),
+        )
+    }
+    return {name: optimiser for name, optimiser in found.items() if optimiser is not None}
+
+
 def parameters(model: Any) -> dict[str, torch.Tensor]:
     """All that training changes, copied."""
     found = {name: value.clone() for name, value in model.policy.state_dict().items()}
-    for i, optimiser in enumerate(Networks(model.policy).optimisers()):
+    if isinstance(model, SAC) and model.log_ent_coef is not None:
+        found["temperature"] = model.log_ent_coef.detach().clone()
+    for owner, optimiser in optimisers(model).items():
         for number, state in optimiser.state_dict()["state"].items():
-            found |= {f"optimiser {i} {number} {key}": torch.as_tensor(value).clone() for key, value in state.items()}
+            found |= {f"optimiser {owner} {number} {key}": torch.as_tensor(x).clone() for key, x in state.items()}
     return found
 
 

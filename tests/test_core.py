@@ -22,6 +22,7 @@ found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name == "gymnasium" else found(name, package)
 
 import incrt
+from incrt import *
 config = incrt.preset("memory", horizon=10, eval_payloads=(0.5,), eval_rollouts=1)
 import jax, numpy
 from incrt import certificates, encoders, events, head_search, phase1, rank, runtime, steady_state

@@ -18,11 +18,17 @@ class Model:
         return np.zeros((len(contexts), 6)), None
 
 
+def shortened(text: str) -> str:
+    """A training of Stable-Baselines3 that is over in a second and grows two heads."""
+    text = re.sub(r"learn\(\d+_000,", "learn(110,", text)
+    return text.replace("grace=2_000, check_every=500", "grace=20, check_every=10")
+
+
 def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SB3_LOGDIR", str(tmp_path / "log"))
     text = README.read_text(encoding="utf-8").replace("SacConfig(steps=1000)", "SacConfig(steps=200)")
-    examples = re.findall(r"```python\n(.*?)```", text.replace("learn(50_000,", "learn(110,"), re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", shortened(text), re.DOTALL)
     assert len(examples) == 7
     names: dict[str, Any] = {"model": Model()}
     for example in examples:
@@ -30,6 +36,7 @@ def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkey
     assert names["figures"].rmse > 0
     assert names["certificate"].holds
     assert names["state"].k == 2  # two heads grown, one pruned
+    assert names["model"].runtime_heads.controller.k == 3
     printed = capsys.readouterr().out.splitlines()
     shown = README.read_text(encoding="utf-8").split("```\n500 noop")[1].split("```")[0]
     for line in f"500 noop{shown}".splitlines():
@@ -43,3 +50,16 @@ def test_an_environment_of_ones_own_trains(capsys: pytest.CaptureFixture[str]) -
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert sorted(line[:2] for line in printed) == [["0", "110"], ["1", "110"]]
     assert all(float(line[2]) < 0 for line in printed)
+
+
+def test_what_is_said_of_stable_baselines3_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SB3_LOGDIR", str(tmp_path / "log"))
+    text = (README.parent / "docs" / "sb3.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", shortened(text), re.DOTALL)
+    assert len(examples) == 2
+    names: dict[str, Any] = {}
+    for example in examples:
+        exec(example, names)  # noqa: S102
+    assert names["model"].runtime_heads.step == 220
+    assert (tmp_path / "pendulum.zip").exists()

@@ -10,10 +10,21 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
-from sb3_models import ALGORITHMS, DEVICES, WINDOW, Noise, assert_same, grower, make_env, make_model, parameters
+from sb3_models import (
+    ALGORITHMS,
+    DEVICES,
+    WINDOW,
+    Noise,
+    assert_same,
+    grower,
+    make_env,
+    make_model,
+    optimisers,
+    parameters,
+)
 from stable_baselines3 import DQN, SAC
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import configure
+from stable_baselines3.common.logger import Logger, configure
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 
@@ -80,13 +91,16 @@ def test_growth_leaves_every_prediction_as_it_was_and_trains_the_new_head(
     online = [each for each in names_of_head(model, 1) if "target" not in each]
     for each in online:
         assert not torch.equal(after.parameters[30][each].cpu(), end[each].cpu()), each
-    trained = {
-        p
-        for optimiser in Networks(model.policy).optimisers()
-        for group in optimiser.param_groups
-        for p in group["params"]
-    }
-    assert trained <= set(model.policy.parameters())
+    for owner, optimiser in optimisers(model).items():
+        trained = {p for group in optimiser.param_groups for p in group["params"]}
+        if owner == "temperature":
+            continue
+        wanted = dict(
+            model.policy.named_parameters() if owner == "policy" else getattr(model, owner).named_parameters()
+        )
+        if name == "SAC-shared" and owner == "critic":  # there the critic does not train what it shares
+            wanted = {each: p for each, p in wanted.items() if "features_extractor" not in each}
+        assert trained == set(wanted.values())
     for network in model.policy.modules():
         if hasattr(network, "mask"):
             assert network.mask.tolist() == [True, True, True]
@@ -97,14 +111,13 @@ def test_growth_leaves_every_prediction_as_it_was_and_trains_the_new_head(
             assert torch.equal(before.parameters[1][each].cpu(), before.parameters[70][each].cpu())
 
 
-def test_ten_updates_after_its_growth_a_heads_output_has_moved(tmp_path: Path) -> None:
-    for name in ("SAC", "TD3"):
-        model, watch = make_model(name), Watch()
-        model.learn(41, callback=[grower(tmp_path / name), watch])
-        for each in ("actor", "critic"):
-            key = f"{each}.features_extractor.w_o.1"
-            assert not watch.parameters[30][key].any()
-            assert watch.parameters[41][key].any()
+@pytest.mark.parametrize(("name", "steps"), [("SAC", 41), ("SAC-shared", 41), ("TD3", 41), ("PPO", 65), ("A2C", 73)])
+def test_ten_updates_after_its_growth_a_heads_output_has_moved(name: str, steps: int, tmp_path: Path) -> None:
+    model, watch = make_model(name), Watch()
+    model.learn(steps, callback=[grower(tmp_path), watch])
+    for key in (each for each in names_of_head(model, 1) if "w_o" in each and "target" not in each):
+        assert not watch.parameters[30][key].any()
+        assert watch.parameters[steps][key].any()
 
 
 def test_the_head_of_a_target_is_a_copy_of_that_which_it_follows(tmp_path: Path) -> None:
@@ -184,19 +197,38 @@ def test_the_bound_of_a_stack_of_layers_is_kept_by_random_pairs() -> None:
 
 @pytest.mark.parametrize("rule", ["carry", "rebuild"])
 def test_an_event_does_to_the_optimisers_what_its_rule_says(rule: str, tmp_path: Path) -> None:
-    model, before, after = make_model("SAC"), Watch(), Watch()
-    model.learn(31, callback=[before, grower(tmp_path, optimiser=rule), after])
-    kept = {key: value for key, value in before.parameters[30].items() if key.startswith("optimiser")}
-    found = {key: value for key, value in after.parameters[30].items() if key.startswith("optimiser")}
-    assert kept
-    if rule == "rebuild":
-        assert not found
-        return
-    lost = {int(key.split()[2]) for key in kept.keys() - found.keys()}
-    names = [name for name, _ in model.actor.named_parameters()]
-    assert sorted(names[number] for number in lost) == sorted(f"features_extractor.{w}.1" for w in Heads._fields)
+    model, before, after = make_model("SAC", k_init=3), Watch(), Watch()
+    model.learn(31, callback=[before, grower(tmp_path, eps_prune=1.0, k_min=2, optimiser=rule), after])
+    kept, found = (
+        {tuple(key.split()[1:]): value for key, value in each.parameters[30].items() if key.startswith("optimiser")}
+        for each in (before, after)
+    )
+    head = model.runtime_heads.certificates[0].head
+    for owner in ("actor", "critic"):
+        names = [name for name, _ in getattr(model, owner).named_parameters()]
+        gone = {names[int(number)] for by, number, _ in kept.keys() - found.keys() if by == owner}
+        pruned = {f"features_extractor.{w}.{head}" for w in Heads._fields}
+        assert gone == (set(names) if rule == "rebuild" else pruned)
+    assert {by for by, _, _ in found} == ({"temperature"} if rule == "rebuild" else {"actor", "critic", "temperature"})
     for key, value in found.items():
         assert torch.equal(value, kept[key])
+
+
+def test_a_new_head_counts_its_own_steps(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(40, callback=grower(tmp_path))
+    for owner in ("actor", "critic"):
+        extractor, state = getattr(model, owner).features_extractor, optimisers(model)[owner].state
+        assert {int(state[w]["step"]) for w in extractor.head(0)} == {25}  # updates follow steps 16 to 40
+        assert {int(state[w]["step"]) for w in extractor.head(1)} == {11}
+        assert all(w not in state for w in extractor.head(2))
+
+
+def test_weight_decay_does_not_move_inactive_heads() -> None:
+    model, watch = make_model("SAC", k_init=2, optimizer_kwargs={"weight_decay": 0.1}), Watch()
+    model.learn(30, callback=watch)
+    for each in (name for name in names_of_head(model, 2) if "target" not in name):
+        assert torch.equal(watch.parameters[1][each], watch.parameters[30][each])
 
 
 # --- cadence, logs, other set-ups ----------------------------------------------------------------------------------
@@ -284,11 +316,42 @@ def test_learning_again_goes_on_with_the_same_controller(tmp_path: Path) -> None
 
 
 def test_one_callback_serves_several_models(tmp_path: Path) -> None:
-    for seed in (0, 1):
-        callback = grower(tmp_path / str(seed))
-        model = make_model("SAC", seed=seed)
+    callback = RuntimeHeads(check_every=10, grace=10)
+    models = [make_model("SAC", seed=seed) for seed in (0, 1)]
+    for model in models:
+        model.set_logger(Logger(str(tmp_path), []))
         model.learn(30, callback=callback)
-        assert model.runtime_heads.step == 30
+    assert [model.runtime_heads.step for model in models] == [30, 30]
+    for model, name in zip(models, ("events.jsonl", "events-2.jsonl"), strict=True):
+        assert (tmp_path / name).read_text() == model.runtime_heads.lines()
+
+
+def test_figures_of_earlier_events_are_logged_after_a_pause(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(31, callback=grower(tmp_path))
+    model.learn(1, callback=grower(tmp_path), reset_num_timesteps=False)
+    logged = {name: value for name, value in model.logger.name_to_value.items() if name.startswith("runtime/")}
+    assert (logged["runtime/k"], logged["runtime/events"], logged["runtime/held"], logged["runtime/jump"]) == (
+        2,
+        1,
+        1,
+        0,
+    )
+    assert logged["runtime/rank"] > 2
+
+
+def test_events_of_undone_steps_are_put_aside(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(30, callback=grower(tmp_path))
+    model.save(tmp_path / "model")
+    early = (tmp_path / "events.jsonl").read_text()
+    model.learn(20, callback=grower(tmp_path), reset_num_timesteps=False)
+    late = (tmp_path / "events.jsonl").read_text()
+    older = SAC.load(tmp_path / "model", env=make_env())
+    older.set_logger(Logger(None, []))
+    older.learn(1, callback=grower(tmp_path), reset_num_timesteps=False)
+    assert (tmp_path / "events.jsonl").read_text() == early
+    assert early + (tmp_path / "events-undone.jsonl").read_text() == late
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------
@@ -309,8 +372,11 @@ def test_wrong_settings_are_refused_by_name(tmp_path: Path) -> None:
         RuntimeHeads(grace=100)
     with pytest.raises(ValueError, match=r"unknown field cooldown; accepted: .*grace"):
         RuntimeHeads(cooldown=3)
-    with pytest.raises(ValueError, match="1 heads are active, but k_min = 2"):
-        make_model("SAC").learn(1, callback=grower(tmp_path, k_min=2))
+    model = make_model("SAC")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="1 heads are active, but k_min = 2"):
+            model.learn(1, callback=grower(tmp_path, k_min=2))
+        model.learn(1, callback=grower(tmp_path))
 
 
 def test_the_events_of_another_training_are_kept(tmp_path: Path) -> None:

@@ -13,10 +13,12 @@ from sb3_models import make_model
 from small_runs import BENCH, ENCODER, RUNTIME, SAC
 from stable_baselines3 import PPO, TD3, sac
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import VecNormalize
 
 import incrt
+from incrt.cli import main
 from incrt.env import StribeckEnv
-from incrt.runs import evaluate_run, find_runs
+from incrt.runs import find_runs
 from incrt.sac import policy
 from incrt.sac.networks import q_values
 from incrt.sb3 import RuntimeHeads, load_policy, policy_kwargs, save_policy
@@ -80,8 +82,10 @@ def test_its_critics_and_temperature_come_along(run: Path) -> None:
 def test_it_can_be_trained_further(run: Path, tmp_path: Path) -> None:
     model: Any = load_policy(run, device="cpu")
     model.set_logger(Logger(None, []))
+    before = predicted(model)
     model.learn(40, callback=RuntimeHeads(check_every=20, grace=20, events=tmp_path / "events.jsonl"))
-    assert model.actor.features_extractor.k == 3
+    assert np.abs(predicted(model) - before).max() > 1e-4
+    assert [each.k for each in model.runtime_heads.checks] == [3, 3]
 
 
 def test_without_its_checkpoint_the_policy_is_the_same(run: Path, tmp_path: Path) -> None:
@@ -101,6 +105,14 @@ def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None
     with pytest.raises(ValueError, match="holds no run of the bench; pass env="):
         load_policy(tmp_path)
     assert load_policy(tmp_path, env=StribeckEnv(**FIELDS), device="cpu").policy is not None
+    with pytest.raises(
+        ValueError, match=r"shape \(5, 11\) and acts in \(6,\); the environment has \(6, 11\) and \(6,\)"
+    ):
+        load_policy(tmp_path, env=StribeckEnv(**{**FIELDS, "window": 6}))
+    (tmp_path / "config.json").write_text(json.dumps({**about, "algorithm": "SB3 TD3"}))
+    with pytest.raises(ValueError, match="was trained by SB3 TD3; load the model that was saved there"):
+        load_policy(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(about))
     learned = incrt.load_policy(run / "policy.safetensors")
     encoder = incrt.encoders.make_encoder(ENCODER.replace(encoder="gru"), BENCH.window, BENCH.observation_dim)
     actor = learned.actor._replace(encoder=encoder.init(jax.random.key(0)))
@@ -113,23 +125,31 @@ def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("algorithm", [sac.SAC, TD3])
-def test_a_model_is_evaluated_as_a_run(algorithm: Any, tmp_path: Path) -> None:
+def test_a_model_is_evaluated_as_a_run(
+    algorithm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = sb3_model(algorithm)
     callback = RuntimeHeads(check_every=20, grace=40, tokens=30, events=tmp_path / "events.jsonl")
     model.learn(140, callback=callback)
     save_policy(model, tmp_path / "run")
     (run,) = find_runs(tmp_path / "run")
     if algorithm is sac.SAC:
-        figures, _ = evaluate_run(run)
+        monkeypatch.setattr(
+            "sys.argv", ["incrt", "evaluate", str(tmp_path / "run"), "--json", "--figures", str(tmp_path)]
+        )
+        main()
+        *_, figures = json.loads(capsys.readouterr().out)
         expected, _ = incrt.evaluate_policy(BENCH, lambda seen: model.predict(seen, deterministic=True)[0])
         assert figures["rmse"] == pytest.approx(expected.rmse, rel=1e-4)
+        assert (figures["controller"], figures["seed"]) == ("runtime, SB3 SAC", 7)
+        assert (tmp_path / "run-heads.png").exists()
     assert (run.seed, run.bench, run.encoder, run.runtime) == (7, BENCH, ENCODER, callback.config)
     assert (run.sac.steps, run.sac.hidden, run.sac.batch, run.sac.penalty) == (140, (8, 8), 16, False)
     assert run.conclusion["heads"] == model.runtime_heads.controller.k
     assert run.conclusion["guarantees"]["all_hold"]
     assert run.conclusion["guarantees"]["grows"] == len(model.runtime_heads.certificates)
     assert (tmp_path / "run" / "events.jsonl").read_text() == (tmp_path / "events.jsonl").read_text()
-    assert algorithm.__name__ in json.loads((tmp_path / "run" / "config.json").read_text())["algorithm"]
+    assert run.algorithm == f"SB3 {algorithm.__name__}"
     np.testing.assert_allclose(
         incrt.load_policy(tmp_path / "run" / "policy.safetensors").predict(jnp.asarray(contexts)),
         predicted(model),
@@ -150,13 +170,26 @@ def test_a_model_without_the_callback_is_a_run_with_a_fixed_number_of_heads(tmp_
 
 
 def test_what_cannot_be_a_run_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+
+    def after_one_step(model: Any) -> Any:
+        return model.learn(1)
+
+    with pytest.raises(ValueError, match="the model has not been trained"):
+        save_policy(sb3_model(), folder)
     with pytest.raises(ValueError, match=r"only a policy of ReLU layers that ends in tanh.*incrt.evaluate_policy"):
-        save_policy(sb3_model(PPO), tmp_path / "run")
+        save_policy(after_one_step(sb3_model(PPO, n_steps=8, batch_size=8)), folder)
     with pytest.raises(ValueError, match="the model has no environment of the bench; pass bench="):
-        save_policy(make_model("SAC"), tmp_path / "run")
+        save_policy(after_one_step(make_model("SAC")), folder)
+    with pytest.raises(ValueError, match="reads what VecNormalize has normalised, a run of the engine does not"):
+        save_policy(after_one_step(make_model("SAC", VecNormalize(make_env()))), folder)
+    trained = after_one_step(sb3_model())
     with pytest.raises(ValueError, match=r"windows of shape \(20, 11\), the model reads \(5, 11\)"):
-        save_policy(sb3_model(), tmp_path / "run", bench=incrt.preset())
-    assert not (tmp_path / "run").exists()
+        save_policy(trained, folder, bench=incrt.preset())
+    trained.gamma = 1.0
+    with pytest.raises(ValueError, match="has a setting that the engine does not have: gamma must be"):
+        save_policy(trained, folder)
+    assert not folder.exists()
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ValueError, match="is not empty; choose another folder"):
-        save_policy(sb3_model(), tmp_path)
+        save_policy(trained, tmp_path)

@@ -18,11 +18,13 @@ def events_in_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_arm_with_sac(tmp_path: Path) -> None:
     example = load("sb3_stribeck")
-    model = example.train(tmp_path, steps=120)
+    model = example.train(tmp_path, steps=120, grace=40, check_every=20)
     (run,) = find_runs(tmp_path / "run")
-    assert (run.seed, run.conclusion["steps"], run.conclusion["heads"]) == (42, 120, 1)
+    assert (run.seed, run.conclusion["steps"], run.conclusion["heads"]) == (42, 120, 2)
     assert (tmp_path / "model.zip").exists()
-    assert model.actor.features_extractor.k == 1
+    assert model.actor.features_extractor.k == 2
+    with pytest.raises(SystemExit, match="is not empty; choose another folder"):
+        example.main(tmp_path)
 
 
 def test_the_pendulum_with_sac(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sb3_models import DEVICES, WINDOW, assert_same, grower, make_env, make_model, parameters
+from gymnasium.utils import EzPickle
+from sb3_models import DEVICES, WINDOW, Noise, assert_same, grower, make_env, make_model, parameters
 from stable_baselines3 import SAC
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, VecNormalize
 
+from incrt.env import ContextWindow
 from incrt.sb3 import SaveEvery, load, policy_kwargs, save
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run PPO on the GPU")
@@ -54,21 +56,41 @@ def test_heads_and_controller_travel_with_the_model(name: str, tmp_path: Path) -
     assert found.runtime_heads.controller.k == 3
 
 
-def test_a_fresh_process_predicts_the_same(tmp_path: Path) -> None:
-    model = make_model("SAC", k_max=5)
+PROGRAM = """
+import sys
+from pathlib import Path
+import numpy as np, torch
+from sb3_models import grower, parameters
+from stable_baselines3 import SAC
+from stable_baselines3.common.logger import Logger
+from incrt.sb3 import load
+
+folder = Path(sys.argv[1])
+model = SAC.load(folder / "model.zip", device="cpu")
+assert model.policy.actor.features_extractor.k == 5
+np.save(folder / "actions.npy", model.predict(np.load(folder / "contexts.npy"), deterministic=True)[0])
+model = load(folder / "saved")
+model.set_logger(Logger(None, []))
+model.learn(40, callback=grower(folder), reset_num_timesteps=False)
+torch.save(parameters(model), folder / "parameters.pt")
+"""
+
+
+def test_a_fresh_process_predicts_the_same_and_goes_on_to_the_bit(tmp_path: Path) -> None:
+    model = make_model("SAC", k_max=6)
     model.learn(160, callback=grower(tmp_path))
     assert model.runtime_heads.controller.k == 5
     model.save(tmp_path / "model.zip")
+    save(model, tmp_path / "saved")
     np.save(tmp_path / "contexts.npy", contexts)
-    program = """
-import sys, numpy as np
-from stable_baselines3 import SAC
-model = SAC.load(sys.argv[1] + "/model.zip", device="cpu")
-assert model.policy.actor.features_extractor.k == 5
-np.save(sys.argv[1] + "/actions.npy", model.predict(np.load(sys.argv[1] + "/contexts.npy"), deterministic=True)[0])
-"""
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
-    np.testing.assert_array_equal(np.load(tmp_path / "actions.npy"), model.predict(contexts, deterministic=True)[0])
+    actions = model.predict(contexts, deterministic=True)[0]
+    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], check=True, cwd=Path(__file__).parent)
+    np.testing.assert_array_equal(np.load(tmp_path / "actions.npy"), actions)
+    after = (tmp_path / "events.jsonl").read_text()
+    model.learn(40, callback=grower(tmp_path / "here"), reset_num_timesteps=False)
+    assert_same(torch.load(tmp_path / "parameters.pt"), parameters(model))
+    assert (tmp_path / "here" / "events.jsonl").read_text() == after
+    assert model.runtime_heads.controller.k == 6
 
 
 def test_another_k_max_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -130,7 +152,7 @@ def test_an_interrupted_training_goes_on_from_its_last_save(tmp_path: Path) -> N
 
 
 def test_random_actions_of_the_beginning_go_on_too(tmp_path: Path) -> None:
-    straight, model = make_model("SAC"), make_model("SAC")
+    model = make_model("SAC")
     model.learn(8)
     save(model, tmp_path)
     found = restore(tmp_path)
@@ -144,24 +166,88 @@ def test_random_actions_of_the_beginning_go_on_too(tmp_path: Path) -> None:
 def test_only_the_newest_is_kept_and_files_of_others_stay(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "000002.aside").mkdir()  # left behind by a kill
+    (tmp_path / "42").mkdir()
+    (tmp_path / "000043").mkdir()
     model = make_model("SAC")
     for steps in (4, 9):
         model.learn(steps)
         save(model, tmp_path)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["000002", "notes.txt"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["000002", "000043", "42", "notes.txt"]
     assert restore(tmp_path).num_timesteps == 9
 
 
-def test_an_environment_that_cannot_be_saved_is_asked_for(tmp_path: Path) -> None:
-    env = VecNormalize(make_env())
+@pytest.mark.parametrize("name", ["SAC", "PPO"])
+def test_normalisation_goes_on_too(name: str, tmp_path: Path) -> None:
+    def learn(model: Any) -> None:
+        model.learn(48, callback=grower(tmp_path / "events" / str(id(model))), reset_num_timesteps=False)
+
+    straight = make_model(name, VecNormalize(make_env()))
+    learn(straight)
+    learn(straight)
+    model = make_model(name, VecNormalize(make_env()))
+    learn(model)
+    save(model, tmp_path)
+    disturb()
+    found = restore(tmp_path)
+    learn(found)
+    assert_same(parameters(found), parameters(straight))
+    other = restore(tmp_path, env=VecNormalize(make_env())).get_vec_normalize_env()
+    assert other.obs_rms.count == model.get_vec_normalize_env().obs_rms.count
+
+
+class Ezra(Noise, EzPickle):
+    """Pickles how it was made."""
+
+    def __init__(self) -> None:
+        Noise.__init__(self)
+        EzPickle.__init__(self)
+
+
+class Stubborn(Noise):
+    """Cannot be pickled at all."""
+
+    def __getstate__(self) -> Any:
+        raise RuntimeError("never")
+
+
+@pytest.mark.parametrize(
+    ("env", "why"),
+    [
+        (DummyVecEnv([lambda: ContextWindow(Ezra(), WINDOW)]), "Ezra pickles how it was made, not where it stands"),
+        (DummyVecEnv([lambda: ContextWindow(Stubborn(), WINDOW)]), "never"),
+        (VecMonitor(make_env()), "VecMonitor cannot be pickled whole"),
+    ],
+)
+def test_an_environment_that_cannot_be_saved_is_asked_for(env: VecEnv, why: str, tmp_path: Path) -> None:
     model = make_model("SAC", env)
     model.learn(20)
-    save(model, tmp_path)
+    with pytest.warns(UserWarning, match=rf"environment cannot be saved \({why}\); incrt.sb3.load will need env="):
+        save(model, tmp_path)
     with pytest.raises(ValueError, match=r"environment could not be saved with .*; pass env="):
         load(tmp_path)
-    found = restore(tmp_path, env=env)
+    found = restore(tmp_path, env=make_env())
     found.learn(20, reset_num_timesteps=False)
     assert found.num_timesteps == 40
+
+
+class Stop(BaseCallback):
+    """Ends the training, which Stable-Baselines3 does before it has stored the step."""
+
+    def _on_step(self) -> bool:
+        return self.num_timesteps < 20
+
+
+def test_a_training_that_a_callback_ended_goes_on_with_a_new_episode(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(30, callback=[SaveEvery(tmp_path), Stop()])
+    found = restore(tmp_path)
+    found.learn(20, reset_num_timesteps=False)
+    replay = found.replay_buffer
+    assert replay.pos == 39  # Stable-Baselines3 stored 19 steps
+    for step in range(1, 39):
+        starts = np.all(replay.observations[step] == replay.observations[step, :, :1])  # one observation fills it
+        assert starts or np.array_equal(replay.observations[step], replay.next_observations[step - 1])
+    assert np.all(replay.observations[19] == replay.observations[19, :, :1])
 
 
 def test_what_is_not_a_saved_training_is_refused(tmp_path: Path) -> None:
@@ -169,7 +255,7 @@ def test_what_is_not_a_saved_training_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "nowhere")
     save(make_model("SAC"), tmp_path)
     (tmp_path / "000001" / "rest.pkl").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"rest.pkl cannot be read"):
+    with pytest.raises(ValueError, match=r"000001 cannot be read \(EOFError"):
         load(tmp_path)
     with pytest.raises(ValueError, match="steps must be a whole number >= 1"):
         SaveEvery(tmp_path, 0)

@@ -20,7 +20,8 @@ from incrt.sac import Population, Run, bench_job, load_policy, train
 from incrt.tuning import CONTROLLERS, reference_controller
 
 if TYPE_CHECKING:
-    from incrt import env, sb3
+    from incrt import env as env
+    from incrt import sb3 as sb3
 
 __version__ = "0.1.0"
 
@@ -35,7 +36,6 @@ __all__ = [
     "SacConfig",
     "bench_job",
     "encoder_preset",
-    "env",
     "evaluate",
     "evaluate_policy",
     "load_policy",
@@ -43,7 +43,6 @@ __all__ = [
     "preset",
     "reference_controller",
     "runtime_preset",
-    "sb3",
     "train",
 ]
 

@@ -20,9 +20,23 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError:
         aside.unlink(missing_ok=True)
         raise
-    if os.name == "posix":  # elsewhere folders cannot be opened
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    _settle_entries(path.parent)
+
+
+def settle(folder: Path) -> None:
+    """See a folder and the files in it onto the disk."""
+    for path in folder.iterdir():
+        if path.is_file():
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+    _settle_entries(folder)
+
+
+def _settle_entries(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere folders cannot be opened
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

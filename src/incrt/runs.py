@@ -26,6 +26,8 @@ class Trained(NamedTuple):
     encoder: EncoderConfig
     runtime: RuntimeConfig
     sac: SacConfig
+    algorithm: str | None
+    """Who trained it, if it was not the engine."""
     conclusion: dict[str, Any]
     """What training came to: steps, heads, events, certificates, or the cause of a failure."""
 
@@ -62,6 +64,7 @@ def _read(folder: Path) -> Trained:
             EncoderConfig(**about["encoder"]),
             RuntimeConfig(**about["runtime"]),
             SacConfig(**about["sac"]),
+            about.get("algorithm"),
             _concluded(folder / "conclusion.json"),
         )
     except (KeyError, TypeError) as error:

@@ -70,8 +70,9 @@ def evaluated(
                 write_evaluation(run, figures)
             if figures_folder is not None:
                 draw_run(run, config, trajectory, figures_folder)
-        kind = (config, run.encoder, run.runtime, run.sac)
-        learned.append({"controller": run.encoder.encoder, "group": kinds.setdefault(kind, len(kinds)), **figures})
+        kind = (config, run.encoder, run.runtime, run.sac, run.algorithm)
+        name = run.encoder.encoder if run.algorithm is None else f"{run.encoder.encoder}, {run.algorithm}"
+        learned.append({"controller": name, "group": kinds.setdefault(kind, len(kinds)), **figures})
     return [row for rows in beside.values() for row in rows] + learned
 
 

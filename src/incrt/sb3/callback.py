@@ -2,7 +2,9 @@
 
 import json
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +41,7 @@ class Memory:
     generator: np.random.Generator
     """For the draws of checks and events, which thus leave those of the training alone."""
     step: int = 0
-    """Environment steps since the first, however often learn() was called."""
+    """Environment steps under this callback, however often learn() was called."""
     checks: list[Check] = field(default_factory=list)
     """All of them, as events.jsonl has them."""
 
@@ -60,7 +62,8 @@ class RuntimeHeads(BaseCallback):
     asks the runtime controller, lets every network of the policy follow its decision and checks the certificate.
 
     :param preset: which preset to start from, ``memory`` or ``paper``
-    :param events: file for one line a check; None stands for events.jsonl in the folder of the model's logger
+    :param events: file for one line a check; None stands for events.jsonl in the folder of the model's logger, or for
+        events-2.jsonl and so on where that is another training's
     :param fields: any field of :class:`incrt.config.RuntimeConfig`, such as ``grace`` or ``check_every``
     """
 
@@ -72,24 +75,21 @@ class RuntimeHeads(BaseCallback):
 
     def _init_callback(self) -> None:
         self.networks = Networks(self.model.policy)
-        self.memory = self._remembered() or self._first_memory()
+        self.memory = self._remember()
         self.model.runtime_heads = self.memory  # type: ignore[attr-defined]
         self._figures = {"k": self.memory.controller.k}
-        self._open_events()
+        for found in self.memory.checks:
+            self._figures |= _for_logger(found, self.memory.certificates)
+        self.events = self._find_events()
+        write_whole(self.events, self.memory.lines().encode())
 
-    def _first_memory(self) -> Memory:
-        return Memory(
-            config=self.config,
-            controller=first_state(self.config, self.networks.mask),
-            recent=deque(maxlen=self.config.tokens),
-            generator=np.random.default_rng(self.model.seed),
-        )
-
-    def _remembered(self) -> Memory | None:
-        """What is known of the model's earlier training."""
+    def _remember(self) -> Memory:
+        """What is known of the model's earlier training, or the beginning of a first one."""
+        beginning = first_state(self.config, self.networks.mask)
         memory: Memory | None = getattr(self.model, "runtime_heads", None)
         if memory is None:
-            return None
+            recent: deque[Context] = deque(maxlen=self.config.tokens)
+            return Memory(self.config, beginning, recent, np.random.default_rng(self.model.seed))
         if memory.controller.mask != self.networks.mask:
             raise ValueError(
                 f"the policy has the heads {self.networks.mask}, but model.runtime_heads remembers "
@@ -99,17 +99,26 @@ class RuntimeHeads(BaseCallback):
         memory.recent = deque(memory.recent, maxlen=self.config.tokens)
         return memory
 
-    def _open_events(self) -> None:
-        """Bring the file to where the training stands; that of another training is left as it is."""
-        folder = self.logger.dir
-        if self._events is None and folder is None:
+    def _find_events(self) -> Path:
+        """The file of this training. Lines of steps that a kill, or the return to an older model, undid are moved."""
+        if self._events is not None:
+            path = Path(self._events)
+            if not self._is_ours(path):
+                raise ValueError(f"{path} holds the events of another training; remove it or choose another file")
+        elif self.logger.dir is None:
             raise ValueError("the model's logger has no folder: pass RuntimeHeads(events=...)")
-        self.events = Path(folder or "") / "events.jsonl" if self._events is None else Path(self._events)
-        found, known = self.events.read_text() if self.events.exists() else "", self.memory.lines()
-        # Lines may be missing, or be left of steps that a kill undid.
-        if not (known.startswith(found) or (known and found.startswith(known))):
-            raise ValueError(f"{self.events} holds the events of another training; remove it or choose another file")
-        write_whole(self.events, known.encode())
+        else:
+            names = chain(["events.jsonl"], (f"events-{i}.jsonl" for i in count(2)))
+            path = next(filter(self._is_ours, (Path(self.logger.dir) / name for name in names)))
+        if path.exists() and (undone := path.read_text()[len(self.memory.lines()) :]):
+            with path.with_name(f"{path.stem}-undone{path.suffix}").open("a") as file:
+                file.write(undone)
+        return path
+
+    def _is_ours(self, path: Path) -> bool:
+        """Whether a file holds the beginning of this training, or this training and more; an empty one does."""
+        found, known = path.read_text() if path.exists() else "", self.memory.lines()
+        return known.startswith(found) or (known != "" and found.startswith(known))
 
     def _on_step(self) -> bool:
         contexts, memory = self.locals["new_obs"], self.memory
@@ -134,10 +143,8 @@ class RuntimeHeads(BaseCallback):
         memory.checks.append(found)
         with self.events.open("a") as file:
             file.write(_line(found))
-        self._figures |= _for_logger(found)
+        self._figures |= _for_logger(found, memory.certificates)
         if certificate is not None:
-            held = sum(each.holds for each in memory.certificates)
-            self._figures |= {"events": len(memory.certificates), "held": held}
             self.logger.log(f"step {step}: {decision.action} head {decision.head}, {decision.reason}; K = {found.k}")
 
     def _act(self, decision: Decision, head: int) -> Certificate:
@@ -154,13 +161,13 @@ class RuntimeHeads(BaseCallback):
 
     def _draw_contexts(self) -> Tensor:
         """A fresh batch from replay; an algorithm without one has the latest contexts to draw from."""
-        generator, count = self.memory.generator, self.config.share_batch
+        generator, size = self.memory.generator, self.config.share_batch
         replay = getattr(self.model, "replay_buffer", None)
         if not isinstance(replay, ReplayBuffer) or replay.size() == 0:
-            rows = generator.integers(len(self.memory.recent), size=count)
+            rows = generator.integers(len(self.memory.recent), size=size)
             return self.networks.contexts([self.memory.recent[row] for row in rows])
-        rows = generator.integers(replay.size(), size=count)
-        found: Any = replay.observations[rows, generator.integers(replay.n_envs, size=count)]
+        rows = generator.integers(replay.size(), size=size)
+        found: Any = replay.observations[rows, generator.integers(replay.n_envs, size=size)]
         if (normaliser := self.model.get_vec_normalize_env()) is not None:
             found = normaliser.normalize_obs(found)  # replay holds what the environment gave
         return self.networks.contexts(found)
@@ -170,9 +177,11 @@ def _line(found: Check) -> str:
     return json.dumps(finite(found.to_json()), allow_nan=False) + "\n"
 
 
-def _for_logger(found: Check) -> dict[str, float]:
-    """What a check has to say there."""
+def _for_logger(found: Check, certificates: Sequence[Certificate]) -> dict[str, float]:
+    """What a check has to say there; ``certificates`` are those of all events up to it."""
     figures: dict[str, float | None] = {"k": found.k, "rank": found.rank}
     if found.certificate is not None:
+        held = sum(each.holds for each in certificates)
         figures |= {"jump": found.certificate.jump, "bound": found.certificate.bound}
+        figures |= {"events": len(certificates), "held": held}
     return {name: figure for name, figure in figures.items() if figure is not None}

@@ -11,9 +11,9 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 import safetensors
 import torch
-from jax import Array
 from stable_baselines3 import SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
@@ -21,7 +21,7 @@ from torch import nn
 
 from incrt.config import BenchConfig, RuntimeConfig, SacConfig
 from incrt.config.rules import check_name
-from incrt.encoders import Encoded, make_encoder
+from incrt.encoders import make_encoder
 from incrt.env import StribeckEnv
 from incrt.files import write_whole
 from incrt.jsonable import finite
@@ -33,38 +33,10 @@ from incrt.sac.learner import Algorithm, Learner, init_learner
 from incrt.sac.networks import Actor
 from incrt.sac.policy import LearnedPolicy
 from incrt.sb3.callback import Memory
-from incrt.sb3.extractor import VarHeadExtractor, policy_kwargs
+from incrt.sb3.extractor import fill, policy_kwargs
 from incrt.sb3.networks import Networks
+from incrt.sb3.settings import make_sac, settings_of
 from incrt.steady_state import conclude
-
-
-def make_sac(
-    env: gym.Env[Any, Any] | VecEnv, sac: SacConfig, policy_kwargs: dict[str, Any], seed: int | None, **others: Any
-) -> SAC:
-    """Stable-Baselines3's SAC with the engine's settings; it has no penalty on inadmissible actions.
-
-    ``policy_kwargs`` need not name the layers, which are the engine's; ``others`` are SAC's own arguments.
-    """
-    settings = {
-        "learning_rate": sac.learning_rate,
-        "buffer_size": sac.buffer,
-        "learning_starts": sac.learning_starts,
-        "batch_size": sac.batch,
-        "tau": sac.tau,
-        "gamma": sac.gamma,
-        "train_freq": 1,
-        "gradient_steps": 1,
-        "ent_coef": "auto",
-        "target_entropy": "auto" if sac.target_entropy is None else sac.target_entropy,
-    }
-    return SAC(
-        "MlpPolicy",
-        env,
-        policy_kwargs={"net_arch": list(sac.hidden), **policy_kwargs},
-        seed=seed,
-        **{**settings, **others},
-    )
-
 
 # --- from the engine -------------------------------------------------------------------------------------------------
 
@@ -80,28 +52,37 @@ def load_policy(run: Path | str, env: gym.Env[Any, Any] | VecEnv | None = None, 
     folder = Path(run)
     learned = policy.load(folder / "policy.safetensors")
     about = read_json(folder / "config.json")
-    encoder = learned.encoder
-    check_name(f"the encoder of {folder}", encoder.config.encoder, ("runtime", "static"))
+    check_name(f"the encoder of {folder}", learned.encoder.config.encoder, ("runtime", "static"))
+    if about.get("algorithm", "SB3 SAC") != "SB3 SAC":
+        raise ValueError(f"{folder} was trained by {about['algorithm']}; load the model that was saved there")
     if env is None:
         if "bench" not in about:
             raise ValueError(
-                f"{folder} holds no run of the bench; pass env=, what it was trained on as Gymnasium has it"
+                f"{folder} holds no run of the bench; pass env=, what it was trained on in Gymnasium's form"
             )
         env = StribeckEnv(**about["bench"])
+    _check_spaces(env, learned)
     sac = SacConfig(**about["sac"])
-    heads = {name: getattr(encoder.config, name) for name in ("k_max", "k_init", "d_k", "layer_norm")}
+    heads = {name: getattr(learned.encoder.config, name) for name in ("k_max", "k_init", "d_k", "layer_norm")}
     model = make_sac(env, sac, policy_kwargs(**heads), about["seed"], device=device)
     actor: Any = model.actor
-    _set_extractor(actor.features_extractor, learned.actor.encoder, learned.mask)
+    actor.features_extractor.take(learned.actor.encoder, learned.mask)
     layers = [*_linears(actor.latent_pi), actor.mu, actor.log_std]
     _set_layers(layers, (*learned.actor.hidden, learned.actor.mean, learned.actor.log_std))
-    algorithm = Algorithm(encoder, sac, int(learned.actor.mean.b.shape[0]))
-    if (learner := _learner(folder / "checkpoint", algorithm)) is not None:
-        _set_critics(model, learner)
-    else:
-        for critic in (model.critic, model.critic_target):  # the same heads must be active everywhere
-            critic.features_extractor.mask = actor.features_extractor.mask.clone()
+    algorithm = Algorithm(learned.encoder, sac, int(learned.actor.mean.b.shape[0]))
+    _set_critics(model, _learner(folder / "checkpoint", algorithm), learned)
     return model
+
+
+def _check_spaces(env: gym.Env[Any, Any] | VecEnv, learned: LearnedPolicy) -> None:
+    """Refuse an environment that the policy was not made for."""
+    needed = (learned.encoder.window, learned.encoder.observation_dim), learned.actor.mean.b.shape
+    found = env.observation_space.shape, env.action_space.shape
+    if found != needed:
+        raise ValueError(
+            f"the policy reads observations of shape {needed[0]} and acts in {needed[1]}; the environment has "
+            f"{found[0]} and {found[1]}"
+        )
 
 
 def _learner(checkpoints: Path, algorithm: Algorithm) -> Learner | None:
@@ -116,46 +97,29 @@ def _learner(checkpoints: Path, algorithm: Algorithm) -> Learner | None:
     return found
 
 
-@torch.no_grad()
-def _set_critics(model: SAC, learner: Learner) -> None:
-    for network, critic in ((model.critic, learner.learned.critic), (model.critic_target, learner.learned.target)):
-        _set_extractor(network.features_extractor, critic.encoder, learner.learned.mask)
+def _set_critics(model: SAC, learner: Learner | None, learned: LearnedPolicy) -> None:
+    """Critic, target and temperature of a checkpoint; without one they begin anew, with the actor's heads active."""
+    networks: list[Any] = [model.critic, model.critic_target]
+    if learner is None:
+        for network in networks:
+            network.features_extractor.set_mask(learned.mask)
+        return
+    for network, critic in zip(networks, (learner.learned.critic, learner.learned.target), strict=True):
+        network.features_extractor.take(critic.encoder, learner.learned.mask)
         for i, values in enumerate(network.q_networks):
             _set_layers(_linears(values), [Dense(layer.w[i], layer.b[i]) for layer in critic.values])
     if model.log_ent_coef is not None:
-        model.log_ent_coef.fill_(float(learner.log_alpha))
+        fill(model.log_ent_coef, np.reshape(learner.log_alpha, 1))
 
 
-@torch.no_grad()
-def _set_extractor(extractor: nn.Module, params: Encoded, mask: Array) -> None:
-    if not isinstance(extractor, VarHeadExtractor):
-        raise TypeError(f"a VarHeadExtractor is needed, got {type(extractor).__name__}")
-    extractor.embed.copy_(_tensor(params.body.embed))
-    extractor.position.copy_(_tensor(params.body.position))
-    for matrices, values in zip(
-        (extractor.w_q, extractor.w_k, extractor.w_v, extractor.w_o), params.body.heads, strict=True
-    ):
-        for matrix, value in zip(matrices, values, strict=True):
-            matrix.copy_(_tensor(value))
-    if params.norm is not None and extractor.scale is not None and extractor.shift is not None:
-        extractor.scale.copy_(_tensor(params.norm.scale))
-        extractor.shift.copy_(_tensor(params.norm.shift))
-    extractor.mask.copy_(_tensor(mask))
-
-
-@torch.no_grad()
 def _set_layers(linears: Sequence[nn.Linear], layers: Iterable[Dense]) -> None:
     for linear, layer in zip(linears, layers, strict=True):
-        linear.weight.copy_(_tensor(layer.w).T)
-        linear.bias.copy_(_tensor(layer.b))
+        fill(linear.weight, np.transpose(layer.w))
+        fill(linear.bias, layer.b)
 
 
 def _linears(module: nn.Module) -> list[nn.Linear]:
     return [each for each in module.modules() if isinstance(each, nn.Linear)]
-
-
-def _tensor(x: Any) -> torch.Tensor:
-    return torch.from_numpy(np.array(x))
 
 
 # --- to the engine ---------------------------------------------------------------------------------------------------
@@ -169,6 +133,16 @@ def save_policy(model: BaseAlgorithm, folder: Path | str, bench: BenchConfig | N
     folder = Path(folder)
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} is not empty; choose another folder")
+    normaliser = model.get_vec_normalize_env()
+    if normaliser is not None and normaliser.norm_obs:
+        raise ValueError(
+            "the model reads what VecNormalize has normalised, a run of the engine does not; evaluate the model by "
+            "incrt.evaluate_policy, with a function that normalises contexts before it predicts"
+        )
+    memory: Memory | None = getattr(model, "runtime_heads", None)
+    steps = max(model.num_timesteps, 0 if memory is None else memory.step)
+    if steps == 0:
+        raise ValueError("the model has not been trained")
     learned = _as_learned(model)
     bench = _bench_of(model) if bench is None else bench
     if (bench.window, bench.observation_dim) != (learned.encoder.window, learned.encoder.observation_dim):
@@ -176,19 +150,18 @@ def save_policy(model: BaseAlgorithm, folder: Path | str, bench: BenchConfig | N
             f"the bench gives windows of shape {(bench.window, bench.observation_dim)}, the model reads "
             f"{(learned.encoder.window, learned.encoder.observation_dim)}"
         )
-    memory: Memory | None = getattr(model, "runtime_heads", None)
     about = {
         "seed": model.seed,
         "window": bench.window,
         "encoder": asdict(learned.encoder.config),
         "runtime": asdict(RuntimeConfig() if memory is None else memory.config),
-        "sac": asdict(_settings(model)),
+        "sac": asdict(settings_of(model, steps)),
         "bench": asdict(bench),
-        "algorithm": f"{type(model).__name__} of Stable-Baselines3",
+        "algorithm": f"SB3 {type(model).__name__}",
         "made_by": [{"from_step": 0, **made_by(str(model.device), ("torch", "stable_baselines3", "numpy"))}],
     }
     conclusion = {
-        "steps": model.num_timesteps if memory is None else memory.step,
+        "steps": steps,
         "heads": int(learned.mask.sum()),
         "failure": None,
         "guarantees": None if memory is None else _guarantees(model, memory),
@@ -212,17 +185,25 @@ def _as_learned(model: BaseAlgorithm) -> LearnedPolicy:
             f"{names}. incrt.evaluate_policy(bench, lambda contexts: model.predict(contexts, deterministic=True)[0]) "
             "evaluates any model"
         )
-    *hidden, mean = [Dense(*(x.detach().cpu().numpy() for x in (each.weight.T, each.bias))) for each in linears]
-    log_std = Dense(np.zeros_like(mean.w), np.zeros_like(mean.b))
-    if isinstance(found := getattr(model.policy.actor, "log_std", None), nn.Linear):
-        log_std = Dense(*(x.detach().cpu().numpy() for x in (found.weight.T, found.bias)))
+    *hidden, mean = map(_dense, linears)
+    spread = getattr(model.policy.actor, "log_std", None)
+    log_std = _dense(spread) if isinstance(spread, nn.Linear) else Dense(np.zeros_like(mean.w), np.zeros_like(mean.b))
     config = extractor.config
     if not hasattr(model, "runtime_heads"):
         config = config.replace(encoder="static", k_init=extractor.k)
-    params = jax.tree.map(lambda x: x.detach().cpu().numpy(), extractor.encoded())
+    params = jax.tree.map(_array, extractor.encoded())
     actor = Actor(params, tuple(hidden), mean, log_std)
     encoder = make_encoder(config, extractor.window, extractor.observation_dim)
     return LearnedPolicy(encoder, *jax.tree.map(jnp.asarray, (actor, extractor.mask.cpu().numpy())))
+
+
+def _dense(linear: nn.Linear) -> Dense:
+    return Dense(_array(linear.weight).T, _array(linear.bias))
+
+
+def _array(tensor: torch.Tensor) -> npt.NDArray[np.float32]:
+    array: npt.NDArray[np.float32] = tensor.detach().cpu().numpy()
+    return array
 
 
 def _bench_of(model: BaseAlgorithm) -> BenchConfig:
@@ -234,22 +215,6 @@ def _bench_of(model: BaseAlgorithm) -> BenchConfig:
     if not isinstance(config, BenchConfig):
         raise ValueError("the model has no environment of the bench; pass bench=, what it was trained on")
     return config
-
-
-def _settings(model: Any) -> SacConfig:
-    """The settings of a model by the engine's names, as far as the engine has them."""
-    return SacConfig(
-        steps=model.num_timesteps,
-        buffer=model.buffer_size,
-        learning_starts=model.learning_starts,
-        batch=model.batch_size,
-        learning_rate=model.lr_schedule(1),
-        gamma=model.gamma,
-        tau=model.tau,
-        hidden=tuple(each.out_features for each in _linears(Networks(model.policy).downstream)[:-1]),
-        target_entropy=getattr(model, "target_entropy", None),
-        penalty=False,
-    )
 
 
 def _guarantees(model: BaseAlgorithm, memory: Memory) -> dict[str, Any] | None:

@@ -20,7 +20,8 @@ class VarHeadExtractor(BaseFeaturesExtractor):
 
     Shapes do not change when heads come and go: all K_max heads are there from the start, and ``mask`` says which are
     active. It is part of the state, so Stable-Baselines3 saves and loads it with the weights. Each matrix of each head
-    is a parameter of its own, because PyTorch's optimisers keep their moments and step counts by parameter.
+    is a parameter of its own, because PyTorch's optimisers keep their moments and step counts by parameter; those of
+    inactive heads require no gradient, so that no optimiser moves them, weight decay included.
 
     :param observation_space: a Box of shape (W, d)
     :param k_max: K_max, the largest number of heads
@@ -58,6 +59,7 @@ class VarHeadExtractor(BaseFeaturesExtractor):
             (nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))) if layer_norm else (None, None)
         )
         self.register_buffer("mask", torch.arange(config.k_max) < config.heads_at_start)
+        self._follow_mask()
 
     def forward(self, observations: Tensor) -> Tensor:
         features: Tensor = head_features(self.encoded(), self.mask, observations, torch)
@@ -88,6 +90,7 @@ class VarHeadExtractor(BaseFeaturesExtractor):
             matrix.copy_(torch.from_numpy(std * generator.standard_normal(tuple(matrix.shape))))
         w_o.zero_()
         self.mask[index] = True
+        self._follow_mask()
 
     @torch.no_grad()
     def copy_head(self, index: int, source: "VarHeadExtractor") -> None:
@@ -95,11 +98,37 @@ class VarHeadExtractor(BaseFeaturesExtractor):
         for mine, other in zip(self.head(index), source.head(index), strict=True):
             mine.copy_(other)
         self.mask[index] = source.mask[index]
+        self._follow_mask()
 
     def prune(self, index: int) -> None:
         """Prune(i): deactivate a head; its parameters stay as they are."""
         check_event(self.mask, index, active=False)
         self.mask[index] = False
+        self._follow_mask()
+
+    def take(self, params: Encoded, mask: Any) -> None:
+        """Take over the parameters of an encoder of the engine."""
+        if (params.norm is None) != (self.scale is None):
+            raise ValueError("one of the two encoders has a layer normalisation, the other has none")
+        heads = zip((self.w_q, self.w_k, self.w_v, self.w_o), params.body.heads, strict=True)
+        pairs: list[tuple[Any, Any]] = [(self.embed, params.body.embed), (self.position, params.body.position)]
+        pairs += [pair for matrices, values in heads for pair in zip(matrices, values, strict=True)]
+        if params.norm is not None:
+            pairs += [(self.scale, params.norm.scale), (self.shift, params.norm.shift)]
+        for tensor, value in pairs:
+            fill(tensor, value)
+        self.set_mask(mask)
+
+    def set_mask(self, mask: Any) -> None:
+        """Choose the active heads without touching their parameters."""
+        fill(self.mask, mask)
+        self._follow_mask()
+
+    def _follow_mask(self) -> None:
+        for index, active in enumerate(self.mask.tolist()):
+            for matrix in self.head(index):
+                matrix.requires_grad_(active)
+                matrix.grad = matrix.grad if active else None
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
         """Refuse the heads of another K_max, where PyTorch would list every tensor that does not fit."""
@@ -111,6 +140,7 @@ class VarHeadExtractor(BaseFeaturesExtractor):
                 f"{self.config.k_max}; make it with policy_kwargs=incrt.sb3.policy_kwargs(k_max={len(mask)})"
             )
         super()._load_from_state_dict(state_dict, prefix, *arguments)
+        self._follow_mask()
 
 
 def policy_kwargs(
@@ -147,6 +177,14 @@ def _window_of(space: spaces.Space[Any]) -> tuple[int, int]:
             "gymnasium.wrappers.FlattenObservation, then add a window by incrt.env.ContextWindow(env, window=8)"
         )
     return space.shape
+
+
+@torch.no_grad()
+def fill(tensor: Any, value: Any) -> None:
+    """Copy numbers into a tensor of the same shape; PyTorch would spread those of another."""
+    if tuple(tensor.shape) != tuple(np.shape(value)):
+        raise ValueError(f"a tensor of shape {tuple(tensor.shape)} cannot take one of shape {tuple(np.shape(value))}")
+    tensor.copy_(torch.from_numpy(np.array(value)))
 
 
 def _xavier_normal(*shape: int) -> nn.Parameter:

@@ -28,11 +28,11 @@ class Networks:
     def __init__(self, policy: BasePolicy) -> None:
         self.policy = policy
         targets: list[tuple[nn.Module, nn.Module]] = []
-        if isinstance(policy, ActorCriticPolicy):  # of PPO and A2C
+        if isinstance(policy, ActorCriticPolicy) and not hasattr(policy, "lstm_actor"):  # of PPO and A2C
             self.extractor = _heads_of(policy.pi_features_extractor)
             learning = [self.extractor, _heads_of(policy.vf_features_extractor)]
             self.downstream = nn.Sequential(policy.mlp_extractor.policy_net, policy.action_net)
-        elif isinstance(policy, SACPolicy | TD3Policy):
+        elif isinstance(policy, SACPolicy | TD3Policy):  # TD3's is DDPG's too
             self.extractor = _heads_of(policy.actor.features_extractor)
             learning = [self.extractor, _heads_of(policy.critic.features_extractor)]
             targets.append((policy.critic_target, policy.critic))
@@ -119,7 +119,7 @@ class Networks:
 
     @torch.no_grad()
     def energy(self) -> float:
-        """Sum of squares of the actor's parameters in use; of a policy whose parts share an extractor, of them all."""
+        """Sum of squares of the actor's parameters in use; in PPO and A2C, where it is not apart, of all networks'."""
         whole = getattr(self.policy, "actor", self.policy)
         unused = {
             matrix

@@ -21,7 +21,7 @@ from incrt.config.rules import COUNT, check_name, whole
 from incrt.env import StribeckEnv
 from incrt.layers import NORM_EPS
 from incrt.sac.population import usable_cores
-from incrt.sb3.conversion import make_sac
+from incrt.sb3.settings import make_sac
 
 RANDOM_STEPS = 50
 """Steps before the first update. Batches are drawn with replacement, so an update costs the same from the first on."""

@@ -1,11 +1,12 @@
 """A training of Stable-Baselines3 on disk, whole: so that it goes on as if it had never stopped.
 
 Beside what Stable-Baselines3 saves, a model's weights, optimisers and settings, this is its replay buffer, the state of
-every random generator, and the environment where it can be pickled.
+every random generator, and the environment where it can be pickled (:mod:`incrt.sb3.environments`).
 """
 
 import pickle
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,23 +18,22 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from incrt.config.rules import COUNT, whole
-from incrt.files import ASIDE
+from incrt.files import ASIDE, settle
+from incrt.sb3 import environments
 
 _MODEL, _REPLAY, _REST = "model.zip", "replay_buffer.pkl", "rest.pkl"
 
 
 def save(model: BaseAlgorithm, folder: Path | str) -> None:
-    """Add the training to a folder as it stands; what the folder held before goes once this is there whole.
+    """Add the training to a folder as it stands; what was saved there before goes once this is there whole.
 
-    To be called after learn(), or from a callback when a rollout begins, as :class:`SaveEvery` does: in the middle of a
-    step Stable-Baselines3 has moved the environment but not stored what came of it. Like all its files these are
-    pickles: load only what you trust.
+    To be called after learn(), or from a callback when a rollout begins, as :class:`SaveEvery` does. Like all files of
+    Stable-Baselines3 these are pickles: load only what you trust.
     """
     folder = Path(folder)
-    saved = _numbered(folder)
+    saved = _saved(folder)
     number = f"{int(saved[-1].name) + 1 if saved else 1:06d}"
     aside = folder / f"{number}{ASIDE}"
     shutil.rmtree(aside, ignore_errors=True)  # left behind by a kill
@@ -44,12 +44,15 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
     rest = {
         "algorithm": cloudpickle.dumps(type(model)),
         "action_space": model.action_space,  # with the generator of the first random actions, which load() seeds anew
-        "device": model.device.type,
-        "environment": _pickled(model.get_env()),
-        "random": _random_state(),
+        "device": str(model.device),
+        "environment": environments.pickled(model.get_env()),
+        "is_between_steps": environments.is_between_steps(model),
+        "random": _random_state(model.device),
     }
     (aside / _REST).write_bytes(pickle.dumps(rest))
+    settle(aside)
     aside.rename(folder / number)
+    settle(folder)
     for old in saved:
         shutil.rmtree(old)
 
@@ -57,32 +60,36 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
 def load(folder: Path | str, env: GymEnv | None = None, device: str | None = None) -> Any:
     """The model of the training in a folder; ``learn(..., reset_num_timesteps=False)`` goes on with it.
 
-    :param env: takes the place of the environment that was saved, and starts a new episode. It is needed where the
-        environment could not be saved: subprocesses, wrappers of vectorised environments, open files.
+    :param env: takes the place of the environment that was saved, and starts a new episode; it is needed where the
+        environment could not be saved, which :func:`save` warns of. The statistics of a VecNormalize are those saved.
     :param device: where to go on; None stands for where it was trained, if that is there
     """
-    saved = _numbered(Path(folder))
+    saved = _saved(Path(folder))
     if not saved:
         raise ValueError(f"{folder} holds no training that incrt.sb3.save wrote")
     newest = saved[-1]
     try:
         rest = pickle.loads((newest / _REST).read_bytes())  # noqa: S301  # as SB3's own files, said in save()
-        environment = rest["environment"]
-    except (OSError, pickle.UnpicklingError, EOFError, KeyError) as error:
-        raise ValueError(f"{newest / _REST} cannot be read: {error}") from error
-    if env is None and environment is None:
+        algorithm = pickle.loads(rest["algorithm"])  # noqa: S301
+        found = environments.unpickled(rest["environment"], env)
+    except Exception as error:  # a pickle may raise anything
+        raise ValueError(
+            f"{newest} cannot be read ({type(error).__name__}: {error}); if it is the environment, pass env="
+        ) from error
+    if found is None:
         raise ValueError(f"the environment could not be saved with {newest}; pass env=, one like it")
-    algorithm = pickle.loads(rest["algorithm"])  # noqa: S301
     if device is None:
-        device = "auto" if rest["device"] == "cuda" and not torch.cuda.is_available() else rest["device"]
-    model = algorithm.load(newest / _MODEL, env=env, device=device)
-    if env is None:
-        # Not by load(), which would seed the environment anew.
-        model.set_env(pickle.loads(environment), force_reset=False)  # noqa: S301
+        is_missing = rest["device"].startswith("cuda") and not torch.cuda.is_available()
+        device = "auto" if is_missing else rest["device"]
+    model = algorithm.load(newest / _MODEL, device=device)
+    # Not by load(), which would seed the environment anew.
+    model.set_env(found, force_reset=env is not None or not rest["is_between_steps"])
     if isinstance(model, OffPolicyAlgorithm):
         model.load_replay_buffer(newest / _REPLAY)
     model.action_space = rest["action_space"]
     _set_random_state(rest["random"])
+    if env is not None:
+        model.get_env().seed()  # by a draw from what was just restored
     return model
 
 
@@ -90,6 +97,7 @@ class SaveEvery(BaseCallback):
     """Saves the training every so many environment steps, and at its end.
 
     It does so where one rollout has been learned from and the next has not begun, so that nothing is lost of either.
+    Where a callback ends the training, which it does in the middle of a step, a new episode begins when it goes on.
     """
 
     def __init__(self, folder: Path | str, steps: int = 5000) -> None:
@@ -115,28 +123,19 @@ class SaveEvery(BaseCallback):
         self._saved_at = self.model.num_timesteps
 
 
-def _numbered(folder: Path) -> list[Path]:
-    """What was saved, the newest last."""
-    return sorted((each for each in folder.glob("*") if each.name.isdigit()), key=lambda each: int(each.name))
+def _saved(folder: Path) -> list[Path]:
+    """What was saved, the newest last; folders of others are none of it."""
+    found = [each for each in folder.glob("*") if re.fullmatch(r"[0-9]{6}", each.name) and (each / _REST).exists()]
+    return sorted(found, key=lambda each: int(each.name))
 
 
-def _pickled(env: VecEnv | None) -> bytes | None:
-    """The environment with all that it is in the middle of; None if that cannot be had."""
-    if type(env) is not DummyVecEnv:  # wrappers leave part of themselves behind, subprocesses all of it
-        return None
-    try:
-        return bytes(cloudpickle.dumps(env))
-    except (TypeError, AttributeError, pickle.PicklingError):
-        return None
-
-
-def _random_state() -> dict[str, Any]:
+def _random_state(device: torch.device) -> dict[str, Any]:
     """Of the generators that Stable-Baselines3 draws from; they belong to the process, not to a model."""
     return {
         "python": random.getstate(),
         "numpy": np.random.get_state(),  # noqa: NPY002
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        "cuda": torch.cuda.get_rng_state_all() if device.type == "cuda" else [],
     }
 
 
@@ -144,5 +143,5 @@ def _set_random_state(state: dict[str, Any]) -> None:
     random.setstate(state["python"])
     np.random.set_state(state["numpy"])  # noqa: NPY002
     torch.set_rng_state(state["torch"])
-    if len(state["cuda"]) == torch.cuda.device_count():  # another machine goes on with its own
+    if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():  # another machine goes on with its own
         torch.cuda.set_rng_state_all(state["cuda"])
