@@ -28,6 +28,7 @@ bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/cpu_arrangements.py
 	$(BIN)/python benchmarks/engine_cost.py
 	$(BIN)/python benchmarks/sb3_curves.py
+	$(BIN)/python benchmarks/sb3_cost.py
 	$(BIN)/incrt bench cpu
 
 # Stamps: set up again when what is to be installed changes.

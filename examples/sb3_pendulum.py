@@ -2,7 +2,12 @@
 
 (cos, sin) of the angle does not say which way the pendulum moves; a window of them does. Three policies are trained:
 one on the last observation, one on the window as a flat vector, one with heads that grow and read the window. Needs the
-extra ``sb3``; run with ``python examples/sb3_pendulum.py``, about a quarter of an hour on two cores.
+extra ``sb3``; run with ``python examples/sb3_pendulum.py``, about a quarter of an hour on two cores. Mean return of 20
+episodes after 5000 steps, for seeds 0, 1 and 2 (a pendulum that hangs still gets -1974):
+
+    last observation   -1317.7  -1270.9  -1222.8
+    flat window         -201.4   -229.0   -184.2
+    heads that grow     -155.3   -161.3   -151.0    K = 4 in all
 """
 
 from typing import Any

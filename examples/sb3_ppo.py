@@ -2,7 +2,12 @@
 
 CartPole-v1 with cart position and pole angle alone: an on-policy algorithm, choices instead of numbers, several
 environments, and still only ``policy_kwargs`` and a callback. Needs the extra ``sb3``; run with
-``python examples/sb3_ppo.py``, some minutes on two cores.
+``python examples/sb3_ppo.py``, some minutes on two cores. How many steps the pole is balanced after 50 000 steps, mean
+of 20 episodes, for seeds 0, 1 and 2; memory is needed, but here a flat window holds it better than heads do:
+
+    last observation    41.8   43.6   42.1
+    flat window        392.9  328.6  255.8
+    heads that grow    211.7  237.8  240.0    K = 3 in all
 """
 
 from typing import Any

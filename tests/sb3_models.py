@@ -23,13 +23,13 @@ WINDOW, OBSERVED = 4, 3
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 ALGORITHMS: dict[str, tuple[type[BaseAlgorithm], dict[str, Any]]] = {
-    "SAC": (SAC, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
-    "SAC-shared": (SAC, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
-    "TD3": (TD3, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
-    "TD3-shared": (TD3, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
-    "DDPG": (DDPG, {"learning_starts": 15, "batch_size": 8, "buffer_size": 200}),
-    "PPO": (PPO, {"n_steps": 16, "batch_size": 8, "n_epochs": 2}),
-    "PPO-separate": (PPO, {"n_steps": 16, "batch_size": 8, "n_epochs": 2}),
+    "SAC": (SAC, {"learning_starts": 5, "batch_size": 8, "buffer_size": 200}),
+    "SAC-shared": (SAC, {"learning_starts": 5, "batch_size": 8, "buffer_size": 200}),
+    "TD3": (TD3, {"learning_starts": 5, "batch_size": 8, "buffer_size": 200}),
+    "TD3-shared": (TD3, {"learning_starts": 5, "batch_size": 8, "buffer_size": 200}),
+    "DDPG": (DDPG, {"learning_starts": 5, "batch_size": 8, "buffer_size": 200}),
+    "PPO": (PPO, {"n_steps": 8, "batch_size": 8, "n_epochs": 2}),
+    "PPO-separate": (PPO, {"n_steps": 8, "batch_size": 8, "n_epochs": 2}),
     "A2C": (A2C, {"n_steps": 4}),
 }
 

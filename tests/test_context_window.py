@@ -87,6 +87,7 @@ def test_it_serves_as_a_wrapper_class_of_vectorised_environments() -> None:
         ),
         (Counter(spaces.Box(0, 1, (4, 4, 3))), 8, r"must be flat, got shape \(4, 4, 3\); .*FlattenObservation first"),
         (StribeckEnv(), 8, r"got shape \(20, 11\); one that is a window \(W, d\) already needs no ContextWindow"),
+        (make_vec_env("Pendulum-v1"), 8, r"must be a gymnasium.Env, got DummyVecEnv; .*wrapper_class="),
         (Counter(), 0, "window must be a whole number >= 1"),
         (Counter(), 2.5, "window must be a whole number >= 1, got 2.5"),
     ],

@@ -219,7 +219,7 @@ def test_a_new_head_counts_its_own_steps(tmp_path: Path) -> None:
     model.learn(40, callback=grower(tmp_path))
     for owner in ("actor", "critic"):
         extractor, state = getattr(model, owner).features_extractor, optimisers(model)[owner].state
-        assert {int(state[w]["step"]) for w in extractor.head(0)} == {25}  # updates follow steps 16 to 40
+        assert {int(state[w]["step"]) for w in extractor.head(0)} == {35}  # updates follow steps 6 to 40
         assert {int(state[w]["step"]) for w in extractor.head(1)} == {11}
         assert all(w not in state for w in extractor.head(2))
 
@@ -258,15 +258,24 @@ def test_events_go_where_the_logger_writes_unless_said_otherwise(tmp_path: Path)
     assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize("name", ["SAC", "PPO"])
-def test_steps_of_several_environments_all_count(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "events"), [("SAC", [30, 72]), ("PPO", [81])])
+def test_steps_of_several_environments_all_count(name: str, events: list[int], tmp_path: Path) -> None:
     model = make_model(name, make_env(3))
-    model.learn(48, callback=grower(tmp_path))
-    steps = [check.step for check in model.runtime_heads.checks]
-    assert steps == [12, 21, 30, 42][: len(steps)]
-    assert len(steps) == 4
-    assert model.runtime_heads.controller.k == 2
+    model.learn(96, callback=grower(tmp_path))
+    assert [check.step for check in model.runtime_heads.checks] == [12, 21, 30, 42, 51, 60, 72, 81, 90]
+    assert [each.step for each in model.runtime_heads.certificates] == events
     assert len(model.runtime_heads.recent) == 40
+
+
+def test_a_check_waits_for_something_to_be_learned(tmp_path: Path) -> None:
+    """A head that was never trained is silent, and would be pruned for it."""
+    model = make_model("PPO", make_env(5))  # rollouts of 40 steps
+    model.learn(120, callback=grower(tmp_path, delta_grow=1, delta_prune=1))
+    waits = [check.reason for check in (each.decision for each in model.runtime_heads.checks)]
+    measured = [check.step for check in model.runtime_heads.checks if check.rank is not None]
+    assert measured == [50, 90]  # once a rollout, after it was learned from
+    assert waits.count("nothing was learned since the latest check") == 10
+    assert [check.decision.action for check in model.runtime_heads.checks if check.rank is not None] == ["grow", "grow"]
 
 
 @pytest.mark.parametrize("name", ["SAC", "PPO"])
@@ -313,6 +322,22 @@ def test_learning_again_goes_on_with_the_same_controller(tmp_path: Path) -> None
     lines = [json.loads(line)["step"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert lines == list(range(10, 101, 10))
     assert [each.step for each in model.runtime_heads.certificates] == [30, 70]
+
+
+def test_settings_are_remembered_unless_others_are_chosen(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(20, callback=grower(tmp_path))
+    for callback, every in ((RuntimeHeads(events=tmp_path / "events.jsonl"), 10), (grower(tmp_path, check_every=5), 5)):
+        model.learn(20, callback=callback, reset_num_timesteps=False)
+        assert (callback.config.check_every, model.runtime_heads.config.check_every) == (every, every)
+
+
+def test_events_are_printed_where_that_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_model("SAC").learn(30, callback=grower(tmp_path, verbose=1))
+    told, event = capsys.readouterr().out.splitlines()
+    assert told == f"checks and events go to {tmp_path / 'events.jsonl'}"
+    assert event.startswith("step 30: grow head 1, rank ")
+    assert event.endswith("; jump 0, K = 2")
 
 
 def test_one_callback_serves_several_models(tmp_path: Path) -> None:
@@ -382,7 +407,7 @@ def test_wrong_settings_are_refused_by_name(tmp_path: Path) -> None:
 def test_the_events_of_another_training_are_kept(tmp_path: Path) -> None:
     make_model("SAC").learn(20, callback=grower(tmp_path))
     before = (tmp_path / "events.jsonl").read_text()
-    with pytest.raises(ValueError, match=r"events.jsonl holds the events of another training; remove it or choose"):
+    with pytest.raises(ValueError, match=r"events.jsonl holds the events of another training; choose another file"):
         make_model("SAC", seed=1).learn(20, callback=grower(tmp_path))
     other = make_model("SAC", k_init=2)
     other.learn(20, callback=grower(tmp_path / "other"))
@@ -406,3 +431,14 @@ def test_networks_that_differ_in_their_heads_are_refused(tmp_path: Path) -> None
     model.critic_target.features_extractor.mask[2] = True
     with pytest.raises(ValueError, match="actor, critic and targets must have the same heads active, got"):
         model.learn(30, callback=grower(tmp_path))
+
+
+def test_other_misuse_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is a folder; choose another file"):
+        make_model("SAC").learn(1, callback=RuntimeHeads(events=tmp_path))
+    with pytest.raises(ValueError, match="two RuntimeHeads train one model; leave one of them out"):
+        make_model("SAC").learn(5, callback=[grower(tmp_path), grower(tmp_path)])
+
+
+def test_a_policy_shows_its_heads() -> None:
+    assert "K = 2 of 3 heads" in repr(make_model("SAC", k_init=2).policy)

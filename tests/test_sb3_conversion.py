@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from sb3_models import make_model
+from sb3_models import make_env, make_model
 from small_runs import BENCH, ENCODER, RUNTIME, SAC
 from stable_baselines3 import PPO, TD3, sac
 from stable_baselines3.common.logger import Logger
@@ -91,7 +91,8 @@ def test_it_can_be_trained_further(run: Path, tmp_path: Path) -> None:
 def test_without_its_checkpoint_the_policy_is_the_same(run: Path, tmp_path: Path) -> None:
     for name in ("policy.safetensors", "config.json"):
         (tmp_path / name).write_bytes((run / name).read_bytes())
-    model: Any = load_policy(tmp_path, device="cpu")
+    with pytest.warns(UserWarning, match="there is no checkpoint: the critic begins anew"):
+        model: Any = load_policy(tmp_path / "policy.safetensors", device="cpu")
     np.testing.assert_array_equal(predicted(model), predicted(load_policy(run, device="cpu")))
     assert model.critic.features_extractor.mask.tolist() == [True, True, True]
 
@@ -104,7 +105,8 @@ def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None
     (tmp_path / "config.json").write_text(json.dumps({name: about[name] for name in about if name != "bench"}))
     with pytest.raises(ValueError, match="holds no run of the bench; pass env="):
         load_policy(tmp_path)
-    assert load_policy(tmp_path, env=StribeckEnv(**FIELDS), device="cpu").policy is not None
+    with pytest.warns(UserWarning, match="there is no checkpoint"):
+        load_policy(tmp_path, env=StribeckEnv(**FIELDS), device="cpu")
     with pytest.raises(
         ValueError, match=r"shape \(5, 11\) and acts in \(6,\); the environment has \(6, 11\) and \(6,\)"
     ):
@@ -156,7 +158,8 @@ def test_a_model_is_evaluated_as_a_run(
         atol=1e-6,
     )
     if algorithm is sac.SAC:
-        again = load_policy(tmp_path / "run", device="cpu")
+        with pytest.warns(UserWarning, match="there is no checkpoint"):
+            again = load_policy(tmp_path / "run", device="cpu")
         np.testing.assert_array_equal(predicted(again), predicted(model))
 
 

@@ -163,6 +163,18 @@ def test_random_actions_of_the_beginning_go_on_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.replay_buffer.observations[:14], straight.replay_buffer.observations[:14])
 
 
+def test_another_training_is_not_overwritten(tmp_path: Path) -> None:
+    save(make_model("SAC").learn(9), tmp_path)
+    with pytest.raises(ValueError, match=r"holds another training; incrt.sb3.load goes on with it, or choose another"):
+        make_model("SAC").learn(3, callback=SaveEvery(tmp_path))
+    with pytest.raises(ValueError, match="holds another training"):
+        save(make_model("SAC"), tmp_path)
+    model = restore(tmp_path)
+    assert model.num_timesteps == 9
+    save(model.learn(3), tmp_path)
+    assert restore(tmp_path).num_timesteps == 3
+
+
 def test_only_the_newest_is_kept_and_files_of_others_stay(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "000002.aside").mkdir()  # left behind by a kill

@@ -207,6 +207,11 @@ class ContextWindow(FrameStackObservation[Any, Any, Any]):
     """
 
     def __init__(self, env: gym.Env[Any, Any], window: int = 8) -> None:
+        if not isinstance(env, gym.Env):
+            raise ValueError(
+                f"env must be a gymnasium.Env, got {type(env).__name__}; vectorised environments take the wrapper "
+                "inside: make_vec_env(..., wrapper_class=incrt.env.ContextWindow)"
+            )
         space = env.observation_space
         if not isinstance(space, spaces.Box):
             raise ValueError(

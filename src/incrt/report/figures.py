@@ -57,7 +57,8 @@ def heads_figure(
     """K(t) with its events and the rank that asks for growth, and the return; from a run's events and metrics."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     FigureCanvasAgg(figure)
-    heads, returns = figure.subplots(2, 1, sharex=True)
+    ended = [stretch for stretch in stretches if stretch["return"] is not None]
+    heads, *below = figure.subplots(2 if ended else 1, 1, sharex=True, squeeze=False)[:, 0]
     steps = [0, *(check["step"] for check in checks), *(stretch["step"] for stretch in stretches[-1:])]
     counts = [*(check["k"] for check in checks), heads_at_end]
     heads.step(steps, [_heads_before(checks, heads_at_end), *counts][: len(steps)], where="post", label="K(t)")
@@ -73,11 +74,12 @@ def heads_figure(
     ranks.set_ylabel("effective rank (dots)", color="tab:gray")
     ranks.set_ylim(0, 1.1 * max((check["rank"] for check in measured), default=1))
     heads.legend(loc="lower right", fontsize="small")
-    ended = [stretch for stretch in stretches if stretch["return"] is not None]
-    returns.plot([stretch["step"] for stretch in ended], [stretch["return"] for stretch in ended])
-    returns.set(xlabel="environment steps", ylabel="return of an episode")
-    for axis in (heads, returns):
+    for returns in below:
+        returns.plot([stretch["step"] for stretch in ended], [stretch["return"] for stretch in ended])
+        returns.set_ylabel("return of an episode")
+    for axis in (heads, *below):
         axis.grid(visible=True, alpha=0.3)
+    (heads, *below)[-1].set_xlabel("environment steps")
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
 

@@ -7,7 +7,7 @@ try:
     import stable_baselines3 as _  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f'incrt.sb3 needs Stable-Baselines3 and PyTorch ({error}): pip install "incrt[sb3]"', name=error.name
+        f"incrt.sb3 needs Stable-Baselines3 and PyTorch, the extra sb3 of incrt ({error})", name=error.name
     ) from error
 
 from incrt.sb3.callback import RuntimeHeads

@@ -42,6 +42,8 @@ class Memory:
     """For the draws of checks and events, which thus leave those of the training alone."""
     step: int = 0
     """Environment steps under this callback, however often learn() was called."""
+    updates: int = 0
+    """Of the model, at the latest check that measured."""
     checks: list[Check] = field(default_factory=list)
     """All of them, as events.jsonl has them."""
 
@@ -61,15 +63,20 @@ class RuntimeHeads(BaseCallback):
     Every ``check_every`` environment steps it takes the effective rank of the latest contexts and the heads' shares,
     asks the runtime controller, lets every network of the policy follow its decision and checks the certificate.
 
-    :param preset: which preset to start from, ``memory`` or ``paper``
+    :param preset: which preset to start from, ``memory`` (the default) or ``paper``. With neither a preset nor a field
+        the settings are those that the model was trained with before.
     :param events: file for one line a check; None stands for events.jsonl in the folder of the model's logger, or for
         events-2.jsonl and so on where that is another training's
+    :param verbose: 1 prints where that file is, and every event
     :param fields: any field of :class:`incrt.config.RuntimeConfig`, such as ``grace`` or ``check_every``
     """
 
-    def __init__(self, preset: str = "memory", *, events: Path | str | None = None, **fields: Any) -> None:
-        super().__init__()
-        self.config = runtime_preset(preset, **fields)
+    def __init__(
+        self, preset: str | None = None, *, events: Path | str | None = None, verbose: int = 0, **fields: Any
+    ) -> None:
+        super().__init__(verbose)
+        self.config = runtime_preset(preset or "memory", **fields)
+        self._is_chosen = preset is not None or bool(fields)
         self._events = events
         self._figures: dict[str, float] = {}
 
@@ -77,16 +84,20 @@ class RuntimeHeads(BaseCallback):
         self.networks = Networks(self.model.policy)
         self.memory = self._remember()
         self.model.runtime_heads = self.memory  # type: ignore[attr-defined]
+        self._seen = self.memory.step
         self._figures = {"k": self.memory.controller.k}
         for found in self.memory.checks:
             self._figures |= _for_logger(found, self.memory.certificates)
         self.events = self._find_events()
         write_whole(self.events, self.memory.lines().encode())
+        self._say(f"checks and events go to {self.events}")
 
     def _remember(self) -> Memory:
         """What is known of the model's earlier training, or the beginning of a first one."""
-        beginning = first_state(self.config, self.networks.mask)
         memory: Memory | None = getattr(self.model, "runtime_heads", None)
+        if memory is not None and not self._is_chosen:
+            self.config = memory.config
+        beginning = first_state(self.config, self.networks.mask)
         if memory is None:
             recent: deque[Context] = deque(maxlen=self.config.tokens)
             return Memory(self.config, beginning, recent, np.random.default_rng(self.model.seed))
@@ -103,8 +114,9 @@ class RuntimeHeads(BaseCallback):
         """The file of this training. Lines of steps that a kill, or the return to an older model, undid are moved."""
         if self._events is not None:
             path = Path(self._events)
-            if not self._is_ours(path):
-                raise ValueError(f"{path} holds the events of another training; remove it or choose another file")
+            if path.is_dir() or not self._is_ours(path):
+                held = "is a folder" if path.is_dir() else "holds the events of another training"
+                raise ValueError(f"{path} {held}; choose another file")
         elif self.logger.dir is None:
             raise ValueError("the model's logger has no folder: pass RuntimeHeads(events=...)")
         else:
@@ -122,9 +134,12 @@ class RuntimeHeads(BaseCallback):
 
     def _on_step(self) -> bool:
         contexts, memory = self.locals["new_obs"], self.memory
+        if memory.step != self._seen:
+            raise ValueError("two RuntimeHeads train one model; leave one of them out")
         memory.recent.extend(np.array(context, np.float32) for context in contexts)
-        before, memory.step = memory.step, memory.step + len(contexts)
-        if memory.step // self.config.check_every > before // self.config.check_every:
+        before, self._seen = self._seen, self._seen + len(contexts)
+        memory.step = self._seen
+        if self._seen // self.config.check_every > before // self.config.check_every:
             self._check()
         for name, figure in self._figures.items():  # SB3 forgets what it has written
             self.logger.record(f"runtime/{name}", figure)
@@ -132,20 +147,30 @@ class RuntimeHeads(BaseCallback):
 
     def _check(self) -> None:
         memory, step = self.memory, self.memory.step
-        rank = shares = None
-        if not is_cooling(self.config, memory.controller, step):
-            tokens = np.stack([context.ravel() for context in memory.recent])
-            rank = effective_rank(tokens, self.config.rank, self.config.alpha)
-            shares = tuple(self.networks.shares(self._draw_contexts()))
-        decision, memory.controller = check(self.config, memory.controller, step, rank, shares)
-        certificate = None if decision.head is None else self._act(decision, decision.head)
+        rank = shares = certificate = None
+        if self.model._n_updates == memory.updates:  # noqa: SLF001  # it has no other name
+            # Shares would be those of the latest check, and a new head would be silent still.
+            decision = Decision("noop", "nothing was learned since the latest check")
+        else:
+            if not is_cooling(self.config, memory.controller, step):
+                tokens = np.stack([context.ravel() for context in memory.recent])
+                rank = effective_rank(tokens, self.config.rank, self.config.alpha)
+                shares = tuple(self.networks.shares(self._draw_contexts()))
+                memory.updates = self.model._n_updates  # noqa: SLF001
+            decision, memory.controller = check(self.config, memory.controller, step, rank, shares)
+            certificate = None if decision.head is None else self._act(decision, decision.head)
         found = Check(step, decision, rank, shares, memory.controller.k, certificate)
         memory.checks.append(found)
         with self.events.open("a") as file:
             file.write(_line(found))
         self._figures |= _for_logger(found, memory.certificates)
         if certificate is not None:
-            self.logger.log(f"step {step}: {decision.action} head {decision.head}, {decision.reason}; K = {found.k}")
+            words = f"{decision.action} head {decision.head}, {decision.reason}"
+            self._say(f"step {step}: {words}; jump {certificate.jump:g}, K = {found.k}")
+
+    def _say(self, words: str) -> None:
+        if self.verbose:
+            print(words)  # noqa: T201  # as the callbacks of Stable-Baselines3 do
 
     def _act(self, decision: Decision, head: int) -> Certificate:
         """An event, measured on one batch before and after it."""

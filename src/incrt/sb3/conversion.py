@@ -1,6 +1,7 @@
 """Policies of the engine as models of Stable-Baselines3, and the other way round."""
 
 import json
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -45,11 +46,13 @@ def load_policy(run: Path | str, env: gym.Env[Any, Any] | VecEnv | None = None, 
     """The run in a folder, trained to its end by ``incrt train``, as a model of Stable-Baselines3.
 
     The model predicts what the policy does, and can be trained further: critic, target and temperature come from the
-    run's checkpoint if it is still there. Replay and the optimisers' moments begin anew.
+    run's checkpoint; without one they begin anew, with a warning. Replay, the optimisers' moments, the runtime
+    controller and the count of steps always begin anew, so the first ``learning_starts`` actions are random.
 
+    :param run: the folder, or the policy.safetensors in it
     :param env: the Gymnasium form of the environment that the run was trained on; for a run of the bench it is made
     """
-    folder = Path(run)
+    folder = Path(run).parent if Path(run).is_file() else Path(run)
     learned = policy.load(folder / "policy.safetensors")
     about = read_json(folder / "config.json")
     check_name(f"the encoder of {folder}", learned.encoder.config.encoder, ("runtime", "static"))
@@ -101,6 +104,7 @@ def _set_critics(model: SAC, learner: Learner | None, learned: LearnedPolicy) ->
     """Critic, target and temperature of a checkpoint; without one they begin anew, with the actor's heads active."""
     networks: list[Any] = [model.critic, model.critic_target]
     if learner is None:
+        warnings.warn("there is no checkpoint: the critic begins anew, and training would unlearn first", stacklevel=3)
         for network in networks:
             network.features_extractor.set_mask(learned.mask)
         return

@@ -71,6 +71,9 @@ class VarHeadExtractor(BaseFeaturesExtractor):
         norm = None if self.scale is None else Norm(self.scale, self.shift)
         return Encoded(Attention(self.embed, self.position, heads), norm)
 
+    def extra_repr(self) -> str:
+        return f"K = {self.k} of {self.config.k_max} heads"
+
     @property
     def k(self) -> int:
         """K: number of active heads."""
@@ -169,7 +172,7 @@ def _window_of(space: spaces.Space[Any]) -> tuple[int, int]:
     if len(space.shape) == 1:
         raise ValueError(
             f"observations must have shape (W, d), got {space.shape}, which has no window; wrap the environment: "
-            "incrt.env.ContextWindow(env, window=8)"
+            "incrt.env.ContextWindow(env, window=8), or make_vec_env(..., wrapper_class=incrt.env.ContextWindow)"
         )
     if len(space.shape) != 2:
         raise ValueError(

@@ -103,17 +103,19 @@ def make_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, seed: 
 
 
 def time_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, steps: int, seed: int = 0) -> float:
-    """Steps a second, each a step of the environment and an update, over so many steps once learning has started.
+    """Steps a second of the peer, with every core that this process may use."""
+    steps = whole("steps", steps, COUNT)
+    return steps_per_second(make_sb3(config, encoder, sac, seed), steps, usable_cores())
 
-    PyTorch gets every core that this process may use.
-    """
-    clock = _Clock(whole("steps", steps, COUNT))
-    model = make_sb3(config, encoder, sac, seed)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(usable_cores())
+
+def steps_per_second(model: SAC, steps: int, threads: int) -> float:
+    """Each a step of the environment and an update, over so many steps once learning has started."""
+    clock = _Clock(steps)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
     try:
         model.learn(clock.last, callback=clock)
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
     begin, end = clock.readings
     return steps / (end - begin)

@@ -10,6 +10,7 @@ import re
 import shutil
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import cloudpickle
 import numpy as np
@@ -24,16 +25,18 @@ from incrt.files import ASIDE, settle
 from incrt.sb3 import environments
 
 _MODEL, _REPLAY, _REST = "model.zip", "replay_buffer.pkl", "rest.pkl"
+_NAME = "incrt_training"
+"""The attribute of a model that tells trainings apart."""
 
 
 def save(model: BaseAlgorithm, folder: Path | str) -> None:
     """Add the training to a folder as it stands; what was saved there before goes once this is there whole.
 
-    To be called after learn(), or from a callback when a rollout begins, as :class:`SaveEvery` does. Like all files of
-    Stable-Baselines3 these are pickles: load only what you trust.
+    To be called after learn(), or from a callback when a rollout begins, as :class:`SaveEvery` does. A folder of
+    another training is refused. Like all files of Stable-Baselines3 these are pickles: load only what you trust.
     """
     folder = Path(folder)
-    saved = _saved(folder)
+    saved = _own(model, folder)
     number = f"{int(saved[-1].name) + 1 if saved else 1:06d}"
     aside = folder / f"{number}{ASIDE}"
     shutil.rmtree(aside, ignore_errors=True)  # left behind by a kill
@@ -42,6 +45,7 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
     if isinstance(model, OffPolicyAlgorithm):
         model.save_replay_buffer(aside / _REPLAY)
     rest = {
+        "training": getattr(model, _NAME),
         "algorithm": cloudpickle.dumps(type(model)),
         "action_space": model.action_space,  # with the generator of the first random actions, which load() seeds anew
         "device": str(model.device),
@@ -66,10 +70,10 @@ def load(folder: Path | str, env: GymEnv | None = None, device: str | None = Non
     """
     saved = _saved(Path(folder))
     if not saved:
-        raise ValueError(f"{folder} holds no training that incrt.sb3.save wrote")
+        raise ValueError(f"{folder} holds no training that incrt.sb3.save wrote; files of model.save are for SAC.load")
     newest = saved[-1]
     try:
-        rest = pickle.loads((newest / _REST).read_bytes())  # noqa: S301  # as SB3's own files, said in save()
+        rest = _read_rest(newest)
         algorithm = pickle.loads(rest["algorithm"])  # noqa: S301
         found = environments.unpickled(rest["environment"], env)
     except Exception as error:  # a pickle may raise anything
@@ -106,6 +110,7 @@ class SaveEvery(BaseCallback):
         self._saved_at = 0
 
     def _on_training_start(self) -> None:
+        _own(self.model, self.folder)
         self._saved_at = self.model.num_timesteps
 
     def _on_rollout_start(self) -> None:
@@ -127,6 +132,21 @@ def _saved(folder: Path) -> list[Path]:
     """What was saved, the newest last; folders of others are none of it."""
     found = [each for each in folder.glob("*") if re.fullmatch(r"[0-9]{6}", each.name) and (each / _REST).exists()]
     return sorted(found, key=lambda each: int(each.name))
+
+
+def _own(model: BaseAlgorithm, folder: Path) -> list[Path]:
+    """What was saved of this training, the newest last; a folder of another training is refused."""
+    if not hasattr(model, _NAME):
+        setattr(model, _NAME, uuid4().hex)  # it is saved with the model
+    saved = _saved(folder)
+    if saved and _read_rest(saved[-1])["training"] != getattr(model, _NAME):
+        raise ValueError(f"{folder} holds another training; incrt.sb3.load goes on with it, or choose another folder")
+    return saved
+
+
+def _read_rest(saved: Path) -> dict[str, Any]:
+    rest: dict[str, Any] = pickle.loads((saved / _REST).read_bytes())  # noqa: S301  # as SB3's own, said in save()
+    return rest
 
 
 def _random_state(device: torch.device) -> dict[str, Any]:

@@ -1,0 +1,48 @@
+"""What heads cost inside Stable-Baselines3: steps a second of SAC on the bench, W = 20, with three features extractors.
+
+Run with ``python benchmarks/sb3_cost.py``. A step is one of the environment and one update of 256 windows; layers,
+batch and buffer are the engine's. The flat window is what Stable-Baselines3 makes of an observation by itself, the
+literal attention is the paper's written out (``incrt.sb3.peer``), with all eight heads active as in the other.
+"""
+
+from dataclasses import asdict
+from itertools import product
+from typing import Any
+
+from stable_baselines3.common.logger import Logger
+
+from incrt import EncoderConfig, SacConfig, preset
+from incrt.env import StribeckEnv
+from incrt.sac.population import usable_cores
+from incrt.sb3 import policy_kwargs
+from incrt.sb3.peer import RANDOM_STEPS, LiteralAttention, steps_per_second
+from incrt.sb3.settings import make_sac
+
+STEPS = 300
+REPEATS = 3
+
+EXTRACTORS: dict[str, dict[str, Any]] = {
+    "flat window": {},
+    "heads": policy_kwargs(k_max=8, k_init=8),
+    "literal attention": {
+        "features_extractor_class": LiteralAttention,
+        "features_extractor_kwargs": {"encoder": EncoderConfig()},
+    },
+}
+
+
+def main() -> None:
+    """Print one line an extractor and number of threads, the best of some repeats."""
+    bench = preset("memory")
+    for name, threads in product(EXTRACTORS, sorted({1, usable_cores()})):
+        rates = []
+        for seed in range(REPEATS):
+            env = StribeckEnv(**asdict(bench))
+            model = make_sac(env, SacConfig(), EXTRACTORS[name], seed, learning_starts=RANDOM_STEPS, device="cpu")
+            model.set_logger(Logger(None, []))
+            rates.append(steps_per_second(model, STEPS, threads))
+        print(f"{name:18s} {threads} threads of PyTorch: {max(rates):6.1f} steps a second", flush=True)
+
+
+if __name__ == "__main__":
+    main()
