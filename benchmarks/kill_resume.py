@@ -18,11 +18,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-STEPS = 4000
 SEEDS = (42, 43)
 
 
-def train(folder: Path) -> None:
+def train(folder: Path, steps: int) -> None:
     """The runs, small enough for some hundred steps a second; every third check is followed by a checkpoint."""
     import incrt
     from incrt.compiled import keep_compiled
@@ -34,7 +33,7 @@ def train(folder: Path) -> None:
     bench = incrt.preset("memory", window=8, horizon=200)
     encoder = incrt.EncoderConfig(k_max=4, d_k=4)
     runtime = incrt.RuntimeConfig(check_every=50, grace=100, tokens=100, share_batch=32)
-    sac = SacConfig(steps=STEPS, buffer=1000, batch=32, hidden=(16, 16))
+    sac = SacConfig(steps=steps, buffer=1000, batch=32, hidden=(16, 16))
     jobs = [
         bench_job(folder / f"seed-{seed}", seed, bench, encoder=encoder, runtime=runtime, sac=sac) for seed in SEEDS
     ]
@@ -46,9 +45,9 @@ def train(folder: Path) -> None:
     train(jobs, "cpu", save_every=150, on_news=say, warn=lambda text: print(text, file=sys.stderr, flush=True))
 
 
-def run_child(folder: Path, kill_after: float | None) -> str:
+def run_child(folder: Path, steps: int, kill_after: float | None = None) -> str:
     """Train in a process of its own; kill it so many seconds after its start. Says how far it came."""
-    command = [sys.executable, __file__, "--child", str(folder)]
+    command = [sys.executable, __file__, "--child", str(folder), "--steps", str(steps)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
     try:
         printed, _ = child.communicate(timeout=kill_after)
@@ -60,10 +59,10 @@ def run_child(folder: Path, kill_after: float | None) -> str:
     lines = printed.split()
     if child.returncode == 0:
         return "over"
-    return f"after step {lines[-1]} of {STEPS}" if lines else "before its first check"
+    return f"after step {lines[-1]} of {steps}" if lines else "before its first check"
 
 
-def contents(folder: Path) -> dict[str, Any]:
+def contents(folder: Path, steps: int) -> dict[str, Any]:
     """All that must not depend on kills."""
     found: dict[str, Any] = {}
     for path in sorted(folder.glob("seed-*/**/*")):
@@ -71,7 +70,7 @@ def contents(folder: Path) -> dict[str, Any]:
         if path.name == "metrics.jsonl":
             lines = [json.loads(line) for line in path.read_text().splitlines()]
             found[name] = [{key: value for key, value in line.items() if key != "steps_per_s"} for line in lines]
-        elif (path.is_file() and "checkpoint" not in name) or path.name == f"{STEPS:09d}.safetensors":
+        elif (path.is_file() and "checkpoint" not in name) or path.name == f"{steps:09d}.safetensors":
             found[name] = path.read_bytes()
     return found
 
@@ -80,29 +79,31 @@ def main() -> None:
     """Train in peace, then with kills."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=4000, help="of a run")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child is not None:
-        train(options.child)
+        train(options.child, options.steps)
         return
+    steps = options.steps
     moments = random.Random(options.seed)  # noqa: S311
     with tempfile.TemporaryDirectory() as temporary:
         peaceful, killed = Path(temporary) / "peaceful", Path(temporary) / "killed"
-        run_child(Path(temporary) / "compiles", None)
+        run_child(Path(temporary) / "compiles", steps)
         begin = time.perf_counter()
-        run_child(peaceful, None)
+        run_child(peaceful, steps)
         whole = time.perf_counter() - begin
-        expected = contents(peaceful)
+        expected = contents(peaceful, steps)
         for _ in range(options.kills):
             moment = moments.uniform(0, 1.2 * whole)
-            reached = run_child(killed, moment)
+            reached = run_child(killed, steps, moment)
             print(f"killed {moment:.1f} s after its start, {reached}", flush=True)
             if reached == "over":  # compare, and begin again
-                compare(expected, contents(killed))
+                compare(expected, contents(killed, steps))
                 shutil.rmtree(killed)
-        run_child(killed, None)
-        compare(expected, contents(killed))
+        run_child(killed, steps)
+        compare(expected, contents(killed, steps))
 
 
 def compare(expected: dict[str, Any], found: dict[str, Any]) -> None:

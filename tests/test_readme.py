@@ -30,7 +30,7 @@ def shortened(text: str) -> str:
 def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SB3_LOGDIR", str(tmp_path / "log"))
-    text = README.read_text(encoding="utf-8").replace("SacConfig(steps=1000)", "SacConfig(steps=200)")
+    text = README.read_text(encoding="utf-8").replace("SacConfig(steps=1000)", "SacConfig(steps=110)")
     examples = re.findall(r"```python\n(.*?)```", shortened(text), re.DOTALL)
     assert len(examples) == 7
     names: dict[str, Any] = {"model": Model()}

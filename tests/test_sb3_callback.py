@@ -36,7 +36,7 @@ from incrt.layers import Dense
 from incrt.sb3 import RuntimeHeads, policy_kwargs
 from incrt.sb3.networks import Networks, stretch
 
-pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run PPO on the GPU")
+pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run .* on the GPU")
 
 CASES = [(name, device) for name in ALGORITHMS for device in DEVICES]
 contexts = np.random.default_rng(0).standard_normal((32, WINDOW, 3), np.float32)

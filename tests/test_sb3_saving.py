@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, Ve
 from incrt.env import ContextWindow
 from incrt.sb3 import SaveEvery, load, policy_kwargs, save
 
-pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run PPO on the GPU")
+pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run .* on the GPU")
 
 contexts = np.random.default_rng(0).standard_normal((32, WINDOW, 3), np.float32)
 
@@ -177,14 +177,14 @@ def test_another_training_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_only_the_newest_is_kept_and_files_of_others_stay(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "000002.aside").mkdir()  # left behind by a kill
+    (tmp_path / "000045.aside").mkdir()  # left behind by a kill
     (tmp_path / "42").mkdir()
     (tmp_path / "000043").mkdir()
     model = make_model("SAC")
     for steps in (4, 9):
         model.learn(steps)
         save(model, tmp_path)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["000002", "000043", "42", "notes.txt"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["000043", "000045", "42", "notes.txt"]
     assert restore(tmp_path).num_timesteps == 9
 
 

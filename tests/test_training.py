@@ -112,10 +112,13 @@ def test_a_second_signal_acts_as_it_always_does() -> None:
 
 
 def test_training_that_was_killed_goes_on_as_if_it_was_not() -> None:
-    """Three kills here; ``python benchmarks/kill_resume.py`` has twenty."""
+    """Three kills here; ``python benchmarks/kill_resume.py`` has twenty, of longer runs."""
     script = Path(__file__).parent.parent / "benchmarks" / "kill_resume.py"
     done = subprocess.run(
-        [sys.executable, script, "--kills", "3", "--seed", "3"], capture_output=True, text=True, check=False
+        [sys.executable, script, "--kills", "3", "--seed", "5", "--steps", "1500"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("s after its start") == 3

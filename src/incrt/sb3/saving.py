@@ -37,7 +37,7 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
     """
     folder = Path(folder)
     saved = _own(model, folder)
-    number = f"{int(saved[-1].name) + 1 if saved else 1:06d}"
+    number = f"{1 + max((int(each.name) for each in _numbered(folder)), default=0):06d}"
     aside = folder / f"{number}{ASIDE}"
     shutil.rmtree(aside, ignore_errors=True)  # left behind by a kill
     aside.mkdir(parents=True)
@@ -72,14 +72,13 @@ def load(folder: Path | str, env: GymEnv | None = None, device: str | None = Non
     if not saved:
         raise ValueError(f"{folder} holds no training that incrt.sb3.save wrote; files of model.save are for SAC.load")
     newest = saved[-1]
+    rest = _read_rest(newest)
     try:
-        rest = _read_rest(newest)
         algorithm = pickle.loads(rest["algorithm"])  # noqa: S301
         found = environments.unpickled(rest["environment"], env)
     except Exception as error:  # a pickle may raise anything
-        raise ValueError(
-            f"{newest} cannot be read ({type(error).__name__}: {error}); if it is the environment, pass env="
-        ) from error
+        words = f"{newest} cannot be read here ({type(error).__name__}: {error})"
+        raise ValueError(f"{words}; if that is the environment, pass env=, one like it") from error
     if found is None:
         raise ValueError(f"the environment could not be saved with {newest}; pass env=, one like it")
     if device is None:
@@ -130,8 +129,11 @@ class SaveEvery(BaseCallback):
 
 def _saved(folder: Path) -> list[Path]:
     """What was saved, the newest last; folders of others are none of it."""
-    found = [each for each in folder.glob("*") if re.fullmatch(r"[0-9]{6}", each.name) and (each / _REST).exists()]
-    return sorted(found, key=lambda each: int(each.name))
+    return sorted(each for each in _numbered(folder) if (each / _REST).exists())
+
+
+def _numbered(folder: Path) -> list[Path]:
+    return [each for each in folder.glob("*") if re.fullmatch(r"[0-9]{6}", each.name)]
 
 
 def _own(model: BaseAlgorithm, folder: Path) -> list[Path]:
@@ -145,7 +147,10 @@ def _own(model: BaseAlgorithm, folder: Path) -> list[Path]:
 
 
 def _read_rest(saved: Path) -> dict[str, Any]:
-    rest: dict[str, Any] = pickle.loads((saved / _REST).read_bytes())  # noqa: S301  # as SB3's own, said in save()
+    try:
+        rest: dict[str, Any] = pickle.loads((saved / _REST).read_bytes())  # noqa: S301  # as SB3's own, said in save()
+    except Exception as error:
+        raise ValueError(f"{saved} cannot be read ({type(error).__name__}: {error})") from error
     return rest
 
 
