@@ -1,7 +1,7 @@
 """The same training by the engine and by Stable-Baselines3 with this library's extractor and callback: do they agree?
 
 Run with ``python benchmarks/sb3_curves.py [--figure FILE]``: preset memory, tau_z = 5 s, W = 20, 10 000 steps, three
-seeds each, ten minutes on two cores, nearly all of them Stable-Baselines3's. Stable-Baselines3 has no penalty on
+seeds each, a quarter of an hour on two cores, most of it Stable-Baselines3's. Stable-Baselines3 has no penalty on
 inadmissible actions, so the engine goes without it too. Both grow heads by the same rules. Two means agree if they are
 within two standard errors of each other; with three seeds each, about one pair in nine that differs by chance alone
 does not.
