@@ -28,6 +28,7 @@ from stable_baselines3.common.logger import Logger, configure
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 
+from incrt import runtime_preset
 from incrt.attention import Heads
 from incrt.certificates import Policy as JaxPolicy
 from incrt.certificates import PruneCertificate, measure_prune
@@ -274,7 +275,7 @@ def test_a_check_waits_for_something_to_be_learned(tmp_path: Path) -> None:
     waits = [check.reason for check in (each.decision for each in model.runtime_heads.checks)]
     measured = [check.step for check in model.runtime_heads.checks if check.rank is not None]
     assert measured == [50, 90]  # once a rollout, after it was learned from
-    assert waits.count("nothing was learned since the latest check") == 10
+    assert waits.count("nothing was learned since the latest check that measured") == 10
     assert [check.decision.action for check in model.runtime_heads.checks if check.rank is not None] == ["grow", "grow"]
 
 
@@ -338,6 +339,29 @@ def test_events_are_printed_where_that_is_asked_for(tmp_path: Path, capsys: pyte
     assert told == f"checks and events go to {tmp_path / 'events.jsonl'}"
     assert event.startswith("step 30: grow head 1, rank ")
     assert event.endswith("; jump 0, K = 2")
+
+
+def test_what_one_model_remembers_is_not_carried_to_the_next(tmp_path: Path) -> None:
+    known, callback = make_model("SAC"), RuntimeHeads(events=tmp_path / "events.jsonl")
+    known.learn(10, callback=grower(tmp_path))
+    known.learn(10, callback=callback)
+    assert callback.config.check_every == 10
+    fresh = make_model("SAC")
+    fresh.set_logger(Logger(str(tmp_path), []))
+    callback._events = None  # noqa: SLF001
+    fresh.learn(10, callback=callback)
+    assert fresh.runtime_heads.config == runtime_preset()
+
+
+def test_trainings_that_have_not_learned_yet_are_told_apart(tmp_path: Path) -> None:
+    models = [make_model("PPO", make_env(5)) for _ in range(2)]
+    for steps in (20, 40):
+        for model in models:
+            model.set_logger(Logger(str(tmp_path), []))
+            model.learn(steps, callback=RuntimeHeads(check_every=10, grace=10), reset_num_timesteps=False)
+    for model, name in zip(models, ("events.jsonl", "events-2.jsonl"), strict=True):
+        assert (tmp_path / name).read_text() == model.runtime_heads.lines()
+    assert not (tmp_path / "events-undone.jsonl").exists()
 
 
 def test_one_callback_serves_several_models(tmp_path: Path) -> None:
@@ -409,7 +433,7 @@ def test_the_events_of_another_training_are_kept(tmp_path: Path) -> None:
     before = (tmp_path / "events.jsonl").read_text()
     with pytest.raises(ValueError, match=r"events.jsonl holds the events of another training; choose another file"):
         make_model("SAC", seed=1).learn(20, callback=grower(tmp_path))
-    other = make_model("SAC", k_init=2)
+    other = make_model("SAC", seed=1)
     other.learn(20, callback=grower(tmp_path / "other"))
     with pytest.raises(ValueError, match="holds the events of another training"):
         other.learn(20, callback=grower(tmp_path))
@@ -434,6 +458,9 @@ def test_networks_that_differ_in_their_heads_are_refused(tmp_path: Path) -> None
 
 
 def test_other_misuse_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_bytes(b"\xff\n")
+    with pytest.raises(ValueError, match="holds the events of another training; choose another file"):
+        make_model("SAC").learn(1, callback=RuntimeHeads(events=tmp_path / "notes"))
     with pytest.raises(ValueError, match="is a folder; choose another file"):
         make_model("SAC").learn(1, callback=RuntimeHeads(events=tmp_path))
     with pytest.raises(ValueError, match="two RuntimeHeads train one model; leave one of them out"):

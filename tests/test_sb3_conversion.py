@@ -186,6 +186,11 @@ def test_what_cannot_be_a_run_is_refused(tmp_path: Path) -> None:
         save_policy(after_one_step(make_model("SAC")), folder)
     with pytest.raises(ValueError, match="reads what VecNormalize has normalised, a run of the engine does not"):
         save_policy(after_one_step(make_model("SAC", VecNormalize(make_env()))), folder)
+    normalised = make_model("SAC", VecNormalize(make_env()))
+    normalised.learn(1, callback=RuntimeHeads(events=tmp_path / "events.jsonl"))
+    normalised.env = None
+    with pytest.raises(ValueError, match="reads what VecNormalize has normalised"):
+        save_policy(normalised, folder, bench=BENCH)
     trained = after_one_step(sb3_model())
     with pytest.raises(ValueError, match=r"windows of shape \(20, 11\), the model reads \(5, 11\)"):
         save_policy(trained, folder, bench=incrt.preset())
@@ -194,5 +199,5 @@ def test_what_cannot_be_a_run_is_refused(tmp_path: Path) -> None:
         save_policy(trained, folder)
     assert not folder.exists()
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="is not empty; choose another folder"):
+    with pytest.raises(ValueError, match="is not an empty folder; choose another"):
         save_policy(trained, tmp_path)

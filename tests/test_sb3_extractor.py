@@ -140,6 +140,13 @@ def test_inactive_heads_get_no_gradient() -> None:
     assert all(w.grad is None for w in extractor.head(1))
 
 
+def test_what_the_user_froze_stays_frozen() -> None:
+    extractor = make(k_init=2)
+    extractor.requires_grad_(False)
+    extractor.grow(2, np.random.default_rng(0))
+    assert [w.requires_grad for w in extractor.w_q] == [False, False, True, False]
+
+
 def test_which_heads_learn_travels_with_the_state() -> None:
     extractor, other = make(k_init=3), make()
     extractor.prune(1)

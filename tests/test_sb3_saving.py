@@ -1,5 +1,6 @@
 """What is saved of a training of Stable-Baselines3 is all of it: it goes on to the bit, in another process too."""
 
+import json
 import random
 import subprocess
 import sys
@@ -35,6 +36,12 @@ def restore(folder: Path, **options: Any) -> Any:
     model = load(folder, **options)
     model.set_logger(Logger(None, []))
     return model
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    """What is in events.jsonl, but for the name of the training."""
+    lines = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "training"} for line in lines]
 
 
 # --- SB3's own save and load ---------------------------------------------------------------------------------------
@@ -86,10 +93,9 @@ def test_a_fresh_process_predicts_the_same_and_goes_on_to_the_bit(tmp_path: Path
     actions = model.predict(contexts, deterministic=True)[0]
     subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], check=True, cwd=Path(__file__).parent)
     np.testing.assert_array_equal(np.load(tmp_path / "actions.npy"), actions)
-    after = (tmp_path / "events.jsonl").read_text()
     model.learn(40, callback=grower(tmp_path / "here"), reset_num_timesteps=False)
     assert_same(torch.load(tmp_path / "parameters.pt"), parameters(model))
-    assert (tmp_path / "here" / "events.jsonl").read_text() == after
+    assert events(tmp_path / "here") == events(tmp_path)
     assert model.runtime_heads.controller.k == 6
 
 
@@ -123,7 +129,7 @@ def test_it_goes_on_to_the_bit(name: str, device: str, tmp_path: Path) -> None:
     found.learn(48, callback=grower(tmp_path), reset_num_timesteps=False)
     assert_same(parameters(found), parameters(straight))
     assert found.runtime_heads.checks == straight.runtime_heads.checks
-    assert (tmp_path / "events.jsonl").read_text() == (tmp_path / "straight" / "events.jsonl").read_text()
+    assert events(tmp_path) == events(tmp_path / "straight")
 
 
 class Fall(BaseCallback):
@@ -147,7 +153,7 @@ def test_an_interrupted_training_goes_on_from_its_last_save(tmp_path: Path) -> N
     assert found.num_timesteps == 48
     found.learn(80 - 48, callback=[grower(tmp_path), SaveEvery(tmp_path / "saved", 12)], reset_num_timesteps=False)
     assert_same(parameters(found), parameters(straight))
-    assert (tmp_path / "events.jsonl").read_text() == (tmp_path / "straight" / "events.jsonl").read_text()
+    assert events(tmp_path) == events(tmp_path / "straight")
     assert restore(tmp_path / "saved").num_timesteps == 80
 
 
@@ -173,10 +179,14 @@ def test_another_training_is_not_overwritten(tmp_path: Path) -> None:
     assert model.num_timesteps == 9
     save(model.learn(3), tmp_path)
     assert restore(tmp_path).num_timesteps == 3
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="holds another training"):  # what begins from a model is a new one
+        save(SAC.load(tmp_path / "model", env=make_env()), tmp_path)
 
 
 def test_only_the_newest_is_kept_and_files_of_others_stay(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "notes.txt").chmod(0o400)
     (tmp_path / "000045.aside").mkdir()  # left behind by a kill
     (tmp_path / "42").mkdir()
     (tmp_path / "000043").mkdir()
@@ -203,8 +213,18 @@ def test_normalisation_goes_on_too(name: str, tmp_path: Path) -> None:
     found = restore(tmp_path)
     learn(found)
     assert_same(parameters(found), parameters(straight))
-    other = restore(tmp_path, env=VecNormalize(make_env())).get_vec_normalize_env()
-    assert other.obs_rms.count == model.get_vec_normalize_env().obs_rms.count
+    count = model.get_vec_normalize_env().obs_rms.count
+    for env in (make_env(), VecNormalize(make_env(), norm_reward=False), VecMonitor(VecNormalize(make_env()))):
+        other = restore(tmp_path, env=env)
+        assert other.get_vec_normalize_env().obs_rms.count == count
+        assert [isinstance(other.env, VecNormalize), isinstance(other.env, VecMonitor)].count(True) == 1
+        assert other.get_vec_normalize_env().norm_reward == (not isinstance(env, VecNormalize))
+
+
+def test_an_environments_own_normalisation_is_left_alone(tmp_path: Path) -> None:
+    save(make_model("SAC").learn(9), tmp_path)
+    env = VecNormalize(make_env())
+    assert restore(tmp_path, env=env).get_vec_normalize_env() is env
 
 
 class Ezra(Noise, EzPickle):
@@ -213,6 +233,14 @@ class Ezra(Noise, EzPickle):
     def __init__(self) -> None:
         Noise.__init__(self)
         EzPickle.__init__(self)
+
+
+class Holder(Noise):
+    """Holds one of these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.game = Ezra()
 
 
 class Stubborn(Noise):
@@ -226,6 +254,7 @@ class Stubborn(Noise):
     ("env", "why"),
     [
         (DummyVecEnv([lambda: ContextWindow(Ezra(), WINDOW)]), "Ezra pickles how it was made, not where it stands"),
+        (DummyVecEnv([lambda: ContextWindow(Holder(), WINDOW)]), "Ezra pickles how it was made, not where it stands"),
         (DummyVecEnv([lambda: ContextWindow(Stubborn(), WINDOW)]), "never"),
         (VecMonitor(make_env()), "VecMonitor cannot be pickled whole"),
     ],

@@ -20,7 +20,7 @@ def write_whole(path: Path, content: bytes) -> None:
     except OSError:
         aside.unlink(missing_ok=True)
         raise
-    _settle_entries(path.parent)
+    settle_entries(path.parent)
 
 
 def settle(folder: Path) -> None:
@@ -29,10 +29,11 @@ def settle(folder: Path) -> None:
         if path.is_file():
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
-    _settle_entries(folder)
+    settle_entries(folder)
 
 
-def _settle_entries(folder: Path) -> None:
+def settle_entries(folder: Path) -> None:
+    """See what is in a folder, by name, onto the disk."""
     if os.name != "posix":  # elsewhere folders cannot be opened
         return
     opened = os.open(folder, os.O_RDONLY)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,10 @@ class Memory:
     """Environment steps under this callback, however often learn() was called."""
     updates: int = 0
     """Of the model, at the latest check that measured."""
+    is_normalised: bool = False
+    """Whether the policy reads what a VecNormalize has normalised."""
+    training: str = field(default_factory=lambda: uuid4().hex[:12])
+    """Stands in every line of events.jsonl, and tells the lines of one training from those of another."""
     checks: list[Check] = field(default_factory=list)
     """All of them, as events.jsonl has them."""
 
@@ -54,7 +59,21 @@ class Memory:
 
     def lines(self) -> str:
         """The text of events.jsonl."""
-        return "".join(_line(each) for each in self.checks)
+        return "".join(map(self.line, self.checks))
+
+    def line(self, found: Check) -> str:
+        """One line of it."""
+        return json.dumps(finite({**found.to_json(), "training": self.training}), allow_nan=False) + "\n"
+
+    def is_in(self, path: Path) -> bool:
+        """Whether a file holds lines of this training alone; what a kill left of a last line does not count."""
+        try:
+            lines = [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            return all(line["training"] == self.training for line in lines)
+        except FileNotFoundError:
+            return True
+        except (ValueError, KeyError, TypeError):
+            return False
 
 
 class RuntimeHeads(BaseCallback):
@@ -75,7 +94,7 @@ class RuntimeHeads(BaseCallback):
         self, preset: str | None = None, *, events: Path | str | None = None, verbose: int = 0, **fields: Any
     ) -> None:
         super().__init__(verbose)
-        self.config = runtime_preset(preset or "memory", **fields)
+        self.config = self._own_config = runtime_preset(preset or "memory", **fields)
         self._is_chosen = preset is not None or bool(fields)
         self._events = events
         self._figures: dict[str, float] = {}
@@ -85,6 +104,8 @@ class RuntimeHeads(BaseCallback):
         self.memory = self._remember()
         self.model.runtime_heads = self.memory  # type: ignore[attr-defined]
         self._seen = self.memory.step
+        normaliser = self.model.get_vec_normalize_env()
+        self.memory.is_normalised |= normaliser is not None and normaliser.norm_obs
         self._figures = {"k": self.memory.controller.k}
         for found in self.memory.checks:
             self._figures |= _for_logger(found, self.memory.certificates)
@@ -95,8 +116,7 @@ class RuntimeHeads(BaseCallback):
     def _remember(self) -> Memory:
         """What is known of the model's earlier training, or the beginning of a first one."""
         memory: Memory | None = getattr(self.model, "runtime_heads", None)
-        if memory is not None and not self._is_chosen:
-            self.config = memory.config
+        self.config = self._own_config if memory is None or self._is_chosen else memory.config
         beginning = first_state(self.config, self.networks.mask)
         if memory is None:
             recent: deque[Context] = deque(maxlen=self.config.tokens)
@@ -114,23 +134,20 @@ class RuntimeHeads(BaseCallback):
         """The file of this training. Lines of steps that a kill, or the return to an older model, undid are moved."""
         if self._events is not None:
             path = Path(self._events)
-            if path.is_dir() or not self._is_ours(path):
+            if path.is_dir() or not self.memory.is_in(path):
                 held = "is a folder" if path.is_dir() else "holds the events of another training"
                 raise ValueError(f"{path} {held}; choose another file")
         elif self.logger.dir is None:
             raise ValueError("the model's logger has no folder: pass RuntimeHeads(events=...)")
         else:
             names = chain(["events.jsonl"], (f"events-{i}.jsonl" for i in count(2)))
-            path = next(filter(self._is_ours, (Path(self.logger.dir) / name for name in names)))
-        if path.exists() and (undone := path.read_text()[len(self.memory.lines()) :]):
+            path = next(filter(self.memory.is_in, (Path(self.logger.dir) / name for name in names)))
+        known = set(self.memory.lines().splitlines())
+        undone = [line for line in path.read_text().splitlines() if line not in known] if path.exists() else []
+        if undone:
             with path.with_name(f"{path.stem}-undone{path.suffix}").open("a") as file:
-                file.write(undone)
+                file.writelines(f"{line}\n" for line in undone)
         return path
-
-    def _is_ours(self, path: Path) -> bool:
-        """Whether a file holds the beginning of this training, or this training and more; an empty one does."""
-        found, known = path.read_text() if path.exists() else "", self.memory.lines()
-        return known.startswith(found) or (known != "" and found.startswith(known))
 
     def _on_step(self) -> bool:
         contexts, memory = self.locals["new_obs"], self.memory
@@ -150,7 +167,7 @@ class RuntimeHeads(BaseCallback):
         rank = shares = certificate = None
         if self.model._n_updates == memory.updates:  # noqa: SLF001  # it has no other name
             # Shares would be those of the latest check, and a new head would be silent still.
-            decision = Decision("noop", "nothing was learned since the latest check")
+            decision = Decision("noop", "nothing was learned since the latest check that measured")
         else:
             if not is_cooling(self.config, memory.controller, step):
                 tokens = np.stack([context.ravel() for context in memory.recent])
@@ -162,7 +179,7 @@ class RuntimeHeads(BaseCallback):
         found = Check(step, decision, rank, shares, memory.controller.k, certificate)
         memory.checks.append(found)
         with self.events.open("a") as file:
-            file.write(_line(found))
+            file.write(memory.line(found))
         self._figures |= _for_logger(found, memory.certificates)
         if certificate is not None:
             words = f"{decision.action} head {decision.head}, {decision.reason}"
@@ -196,10 +213,6 @@ class RuntimeHeads(BaseCallback):
         if (normaliser := self.model.get_vec_normalize_env()) is not None:
             found = normaliser.normalize_obs(found)  # replay holds what the environment gave
         return self.networks.contexts(found)
-
-
-def _line(found: Check) -> str:
-    return json.dumps(finite(found.to_json()), allow_nan=False) + "\n"
 
 
 def _for_logger(found: Check, certificates: Sequence[Certificate]) -> dict[str, float]:

@@ -135,15 +135,15 @@ def save_policy(model: BaseAlgorithm, folder: Path | str, bench: BenchConfig | N
     :param bench: what it was trained on; None stands for that of the model's environment
     """
     folder = Path(folder)
-    if folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"{folder} is not empty; choose another folder")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is not an empty folder; choose another")
+    memory: Memory | None = getattr(model, "runtime_heads", None)
     normaliser = model.get_vec_normalize_env()
-    if normaliser is not None and normaliser.norm_obs:
+    if (memory is not None and memory.is_normalised) or (normaliser is not None and normaliser.norm_obs):
         raise ValueError(
             "the model reads what VecNormalize has normalised, a run of the engine does not; evaluate the model by "
             "incrt.evaluate_policy, with a function that normalises contexts before it predicts"
         )
-    memory: Memory | None = getattr(model, "runtime_heads", None)
     steps = max(model.num_timesteps, 0 if memory is None else memory.step)
     if steps == 0:
         raise ValueError("the model has not been trained")

@@ -59,7 +59,7 @@ class VarHeadExtractor(BaseFeaturesExtractor):
             (nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))) if layer_norm else (None, None)
         )
         self.register_buffer("mask", torch.arange(config.k_max) < config.heads_at_start)
-        self._follow_mask()
+        self._follow_mask([True] * config.k_max)
 
     def forward(self, observations: Tensor) -> Tensor:
         features: Tensor = head_features(self.encoded(), self.mask, observations, torch)
@@ -92,22 +92,19 @@ class VarHeadExtractor(BaseFeaturesExtractor):
         for matrix in (w_q, w_k, w_v):
             matrix.copy_(torch.from_numpy(std * generator.standard_normal(tuple(matrix.shape))))
         w_o.zero_()
-        self.mask[index] = True
-        self._follow_mask()
+        self._set_active(index, active=True)
 
     @torch.no_grad()
     def copy_head(self, index: int, source: "VarHeadExtractor") -> None:
         """Take one head as it is in another extractor, active or not."""
         for mine, other in zip(self.head(index), source.head(index), strict=True):
             mine.copy_(other)
-        self.mask[index] = source.mask[index]
-        self._follow_mask()
+        self._set_active(index, active=bool(source.mask[index]))
 
     def prune(self, index: int) -> None:
         """Prune(i): deactivate a head; its parameters stay as they are."""
         check_event(self.mask, index, active=False)
-        self.mask[index] = False
-        self._follow_mask()
+        self._set_active(index, active=False)
 
     def take(self, params: Encoded, mask: Any) -> None:
         """Take over the parameters of an encoder of the engine."""
@@ -124,14 +121,22 @@ class VarHeadExtractor(BaseFeaturesExtractor):
 
     def set_mask(self, mask: Any) -> None:
         """Choose the active heads without touching their parameters."""
+        before = self.mask.tolist()
         fill(self.mask, mask)
-        self._follow_mask()
+        self._follow_mask(before)
 
-    def _follow_mask(self) -> None:
-        for index, active in enumerate(self.mask.tolist()):
-            for matrix in self.head(index):
-                matrix.requires_grad_(active)
-                matrix.grad = matrix.grad if active else None
+    def _set_active(self, index: int, *, active: bool) -> None:
+        before = self.mask.tolist()
+        self.mask[index] = active
+        self._follow_mask(before)
+
+    def _follow_mask(self, before: list[bool]) -> None:
+        """Let heads learn that have become active, and no others; what the user has frozen stays so."""
+        for index, (was, active) in enumerate(zip(before, self.mask.tolist(), strict=True)):
+            if was != active:
+                for matrix in self.head(index):
+                    matrix.requires_grad_(active)
+                    matrix.grad = None
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
         """Refuse the heads of another K_max, where PyTorch would list every tensor that does not fit."""
@@ -142,8 +147,9 @@ class VarHeadExtractor(BaseFeaturesExtractor):
                 f"these are parameters of a policy with k_max = {len(mask)}, and this one has k_max = "
                 f"{self.config.k_max}; make it with policy_kwargs=incrt.sb3.policy_kwargs(k_max={len(mask)})"
             )
+        before = self.mask.tolist()
         super()._load_from_state_dict(state_dict, prefix, *arguments)
-        self._follow_mask()
+        self._follow_mask(before)
 
 
 def policy_kwargs(

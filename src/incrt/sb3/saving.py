@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import cloudpickle
 import numpy as np
@@ -21,12 +22,13 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv
 
 from incrt.config.rules import COUNT, whole
-from incrt.files import ASIDE, settle
+from incrt.files import ASIDE, settle, settle_entries
 from incrt.sb3 import environments
 
 _MODEL, _REPLAY, _REST = "model.zip", "replay_buffer.pkl", "rest.pkl"
-_NAME = "incrt_training"
-"""The attribute of a model that tells trainings apart."""
+
+_trainings: WeakKeyDictionary[BaseAlgorithm, str] = WeakKeyDictionary()
+"""Tells trainings apart. Not kept on the model, so that models begun from one file of model.save are different ones."""
 
 
 def save(model: BaseAlgorithm, folder: Path | str) -> None:
@@ -37,15 +39,17 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
     """
     folder = Path(folder)
     saved = _own(model, folder)
-    number = f"{1 + max((int(each.name) for each in _numbered(folder)), default=0):06d}"
+    for left_behind in folder.glob(f"*{ASIDE}"):  # by a kill
+        if _is_number(left_behind.stem):
+            shutil.rmtree(left_behind)
+    number = f"{1 + max((int(each.name) for each in folder.glob('*') if _is_number(each.name)), default=0):06d}"
     aside = folder / f"{number}{ASIDE}"
-    shutil.rmtree(aside, ignore_errors=True)  # left behind by a kill
     aside.mkdir(parents=True)
     model.save(aside / _MODEL)
     if isinstance(model, OffPolicyAlgorithm):
         model.save_replay_buffer(aside / _REPLAY)
     rest = {
-        "training": getattr(model, _NAME),
+        "training": _trainings[model],
         "algorithm": cloudpickle.dumps(type(model)),
         "action_space": model.action_space,  # with the generator of the first random actions, which load() seeds anew
         "device": str(model.device),
@@ -56,16 +60,16 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
     (aside / _REST).write_bytes(pickle.dumps(rest))
     settle(aside)
     aside.rename(folder / number)
-    settle(folder)
+    settle_entries(folder)
     for old in saved:
-        shutil.rmtree(old)
+        shutil.rmtree(old.rename(old.with_name(f"{old.name}{ASIDE}")))
 
 
 def load(folder: Path | str, env: GymEnv | None = None, device: str | None = None) -> Any:
     """The model of the training in a folder; ``learn(..., reset_num_timesteps=False)`` goes on with it.
 
     :param env: takes the place of the environment that was saved, and starts a new episode; it is needed where the
-        environment could not be saved, which :func:`save` warns of. The statistics of a VecNormalize are those saved.
+        environment could not be saved, which :func:`save` warns of. A VecNormalize gets the statistics that were saved.
     :param device: where to go on; None stands for where it was trained, if that is there
     """
     saved = _saved(Path(folder))
@@ -75,15 +79,16 @@ def load(folder: Path | str, env: GymEnv | None = None, device: str | None = Non
     rest = _read_rest(newest)
     try:
         algorithm = pickle.loads(rest["algorithm"])  # noqa: S301
-        found = environments.unpickled(rest["environment"], env)
+        found: GymEnv | None = environments.unpickled(rest["environment"]) if env is None else None
     except Exception as error:  # a pickle may raise anything
         words = f"{newest} cannot be read here ({type(error).__name__}: {error})"
         raise ValueError(f"{words}; if that is the environment, pass env=, one like it") from error
-    if found is None:
+    if env is not None:
+        found = environments.in_place_of(rest["environment"], env)
+    elif found is None:
         raise ValueError(f"the environment could not be saved with {newest}; pass env=, one like it")
     if device is None:
-        is_missing = rest["device"].startswith("cuda") and not torch.cuda.is_available()
-        device = "auto" if is_missing else rest["device"]
+        device = rest["device"] if _is_there(torch.device(rest["device"])) else "auto"
     model = algorithm.load(newest / _MODEL, device=device)
     # Not by load(), which would seed the environment anew.
     model.set_env(found, force_reset=env is not None or not rest["is_between_steps"])
@@ -93,6 +98,7 @@ def load(folder: Path | str, env: GymEnv | None = None, device: str | None = Non
     _set_random_state(rest["random"])
     if env is not None:
         model.get_env().seed()  # by a draw from what was just restored
+    _trainings[model] = rest["training"]
     return model
 
 
@@ -129,21 +135,24 @@ class SaveEvery(BaseCallback):
 
 def _saved(folder: Path) -> list[Path]:
     """What was saved, the newest last; folders of others are none of it."""
-    return sorted(each for each in _numbered(folder) if (each / _REST).exists())
+    return sorted(each for each in folder.glob("*") if _is_number(each.name) and (each / _REST).exists())
 
 
-def _numbered(folder: Path) -> list[Path]:
-    return [each for each in folder.glob("*") if re.fullmatch(r"[0-9]{6}", each.name)]
+def _is_number(name: str) -> bool:
+    return re.fullmatch(r"[0-9]{6}", name) is not None
 
 
 def _own(model: BaseAlgorithm, folder: Path) -> list[Path]:
     """What was saved of this training, the newest last; a folder of another training is refused."""
-    if not hasattr(model, _NAME):
-        setattr(model, _NAME, uuid4().hex)  # it is saved with the model
     saved = _saved(folder)
-    if saved and _read_rest(saved[-1])["training"] != getattr(model, _NAME):
+    name = _trainings.setdefault(model, uuid4().hex)
+    if saved and _read_rest(saved[-1])["training"] != name:
         raise ValueError(f"{folder} holds another training; incrt.sb3.load goes on with it, or choose another folder")
     return saved
+
+
+def _is_there(device: torch.device) -> bool:
+    return device.type != "cuda" or (device.index or 0) < torch.cuda.device_count()
 
 
 def _read_rest(saved: Path) -> dict[str, Any]:
