@@ -4,6 +4,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+# The tests' workers have the cores already; more threads in each would wait for one another. Read when libraries load.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import jax
 import pytest
 from hypothesis import settings

@@ -17,8 +17,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from incrt.env import ContextWindow
 from incrt.sb3 import RuntimeHeads, policy_kwargs
 
-torch.set_num_threads(1)  # the networks are small, and the tests' workers have the cores already
-
 WINDOW, OBSERVED = 4, 3
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
