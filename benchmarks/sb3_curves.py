@@ -68,7 +68,7 @@ def train_sb3(bench: BenchConfig, seeds: range, folder: Path) -> tuple[Floats, l
         collected = Returns()
         model.learn(STEPS, callback=[RuntimeHeads(events=folder / f"seed-{seed}.jsonl"), collected])
         returns.append(collected.returns)
-        found, _ = evaluate_policy(bench, lambda contexts: model.predict(contexts, deterministic=True)[0])  # noqa: B023
+        found, _ = evaluate_policy(bench, lambda contexts: model.predict(contexts, deterministic=True)[0])  # noqa: B023  # at once
         errors.append(found.rmse)
         heads = model.policy.actor.features_extractor.k
         print(f"Stable-Baselines3, seed {seed}: RMSE {found.rmse:.4f} rad, K = {heads}", flush=True)

@@ -1,6 +1,7 @@
 """A policy of the engine as a model of Stable-Baselines3 and back: the same actions, the same figures."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from incrt.cli import main
 from incrt.env import StribeckEnv
 from incrt.runs import find_runs
 from incrt.sac import policy
+from incrt.sac.checkpoint import newest_learner
+from incrt.sac.learner import Algorithm
 from incrt.sac.networks import q_values
 from incrt.sb3 import RuntimeHeads, load_policy, policy_kwargs, save_policy
-from incrt.sb3.conversion import _learner
 
 contexts = np.random.default_rng(0).standard_normal((32, BENCH.window, BENCH.observation_dim), np.float32)
 FIELDS: dict[str, Any] = {"window": 5, "horizon": 40, "eval_payloads": (0.5,), "eval_rollouts": 1}
@@ -65,7 +67,7 @@ def test_a_policy_of_the_engine_acts_the_same_in_stable_baselines3(run: Path) ->
 def test_its_critics_and_temperature_come_along(run: Path) -> None:
     model = load_policy(run, device="cpu")
     encoder = incrt.load_policy(run / "policy.safetensors").encoder
-    learner = _learner(run / "checkpoint", incrt.sac.learner.Algorithm(encoder, SAC, BENCH.action_dim))
+    learner = newest_learner(run / "checkpoint", Algorithm(encoder, SAC, BENCH.action_dim))
     assert learner is not None
     actions = np.random.default_rng(1).uniform(-1, 1, (32, BENCH.action_dim)).astype(np.float32)
     for ours, theirs in ((learner.learned.critic, model.critic), (learner.learned.target, model.critic_target)):
@@ -95,6 +97,14 @@ def test_without_its_checkpoint_the_policy_is_the_same(run: Path, tmp_path: Path
         model: Any = load_policy(tmp_path / "policy.safetensors", device="cpu")
     np.testing.assert_array_equal(predicted(model), predicted(load_policy(run, device="cpu")))
     assert model.critic.features_extractor.mask.tolist() == [True, True, True]
+
+
+def test_a_damaged_checkpoint_is_named(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (newest,) = (tmp_path / "run" / "checkpoint").glob(f"{SAC.steps:09d}.safetensors")
+    newest.write_bytes(newest.read_bytes()[:100])
+    with pytest.raises(ValueError, match=rf"{newest.name} cannot be read"):
+        load_policy(tmp_path / "run", device="cpu")
 
 
 def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None:

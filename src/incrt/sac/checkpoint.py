@@ -15,11 +15,13 @@ from typing import Any
 import jax
 import numpy as np
 import numpy.typing as npt
+import safetensors
 import safetensors.numpy
 
 from incrt import certificates
 from incrt.files import write_whole
 from incrt.runtime import RuntimeState
+from incrt.sac.learner import Algorithm, Learner, init_learner
 from incrt.sac.progress import Failure, Progress, Run, Saved
 from incrt.sac.run import start
 
@@ -86,6 +88,22 @@ def latest(
     if steps:
         raise ValueError(f"no checkpoint in {folder} can be used; remove {folder.parent} to start the run anew")
     return None
+
+
+def newest_learner(folder: Path, algorithm: Algorithm) -> Learner | None:
+    """What the newest checkpoint has learned, without the rest of the run; None where there is no checkpoint."""
+    steps = steps_saved(folder)
+    if not steps:
+        return None
+    path = folder / f"{steps[-1]:09d}.safetensors"
+    try:
+        tensors = safetensors.numpy.load_file(path)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise DamagedError(f"{path} cannot be read: {error}") from None
+    template = jax.eval_shape(partial(init_learner, algorithm), jax.random.key(0))
+    learned = {name: tensor for name, tensor in tensors.items() if name.startswith("learner.")}
+    found: Learner = unnamed(learned, {"learner": template})["learner"]
+    return found
 
 
 def _load(path: Path, identity: str, run: Run, logs: Mapping[str, int]) -> tuple[Saved, Mapping[str, int]]:

@@ -4,7 +4,6 @@ import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-import safetensors
 import torch
 from stable_baselines3 import SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -28,9 +26,10 @@ from incrt.files import write_whole
 from incrt.jsonable import finite
 from incrt.layers import Dense
 from incrt.runs import read_json
-from incrt.sac import checkpoint, policy
+from incrt.sac import policy
+from incrt.sac.checkpoint import newest_learner
 from incrt.sac.folder import made_by
-from incrt.sac.learner import Algorithm, Learner, init_learner
+from incrt.sac.learner import Algorithm, Learner
 from incrt.sac.networks import Actor
 from incrt.sac.policy import LearnedPolicy
 from incrt.sb3.callback import Memory
@@ -73,7 +72,7 @@ def load_policy(run: Path | str, env: gym.Env[Any, Any] | VecEnv | None = None, 
     layers = [*_linears(actor.latent_pi), actor.mu, actor.log_std]
     _set_layers(layers, (*learned.actor.hidden, learned.actor.mean, learned.actor.log_std))
     algorithm = Algorithm(learned.encoder, sac, int(learned.actor.mean.b.shape[0]))
-    _set_critics(model, _learner(folder / "checkpoint", algorithm), learned)
+    _set_critics(model, newest_learner(folder / "checkpoint", algorithm), learned)
     return model
 
 
@@ -86,18 +85,6 @@ def _check_spaces(env: gym.Env[Any, Any] | VecEnv, learned: LearnedPolicy) -> No
             f"the policy reads observations of shape {needed[0]} and acts in {needed[1]}; the environment has "
             f"{found[0]} and {found[1]}"
         )
-
-
-def _learner(checkpoints: Path, algorithm: Algorithm) -> Learner | None:
-    """Networks and temperature of the newest checkpoint; None where there is none."""
-    steps = checkpoint.steps_saved(checkpoints)
-    if not steps:
-        return None
-    with safetensors.safe_open(checkpoints / f"{steps[-1]:09d}.safetensors", "numpy") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys() if name.startswith("learner.")}  # noqa: SIM118
-    template = jax.eval_shape(partial(init_learner, algorithm), jax.random.key(0))
-    found: Learner = checkpoint.unnamed(tensors, {"learner": template})["learner"]
-    return found
 
 
 def _set_critics(model: SAC, learner: Learner | None, learned: LearnedPolicy) -> None:
