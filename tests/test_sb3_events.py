@@ -1,4 +1,4 @@
-"""Growth and pruning in mid-training, on every algorithm of Stable-Baselines3: what they change, and what they leave."""
+"""Growth and pruning in mid-training, on every algorithm of Stable-Baselines3: what they change and what not."""
 
 from pathlib import Path
 from typing import Any
