@@ -53,14 +53,19 @@ def attend(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp)
 
     ``mask`` has one boolean a head. An inactive head adds nothing and receives no gradient.
     """
-    last, values = _read(params, mask, context, xp)
+    last, _, values = _read(params, mask, context, xp)
     return last + xp.einsum("...kd,kdm->...m", values, params.heads.w_o)
 
 
 def contributions(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
     """head_i at the last time step, eq. (11), for each head: (..., K_max, d_model), zero where it is inactive."""
-    _, values = _read(params, mask, context, xp)
+    _, _, values = _read(params, mask, context, xp)
     return xp.einsum("...kd,kdm->...km", values, params.heads.w_o)
+
+
+def attention_weights(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
+    """The softmax of eq. (11): how each head spreads its attention over the window, oldest first, (..., K_max, W)."""
+    return _read(params, mask, context, xp)[1]
 
 
 def head_norms(params: Attention, mask: Array, contexts: Array, xp: ModuleType = jnp) -> Array:
@@ -79,8 +84,8 @@ def shares(norms: Array, mask: Array, xp: ModuleType = jnp) -> Array:
     return norms / xp.sum(norms)
 
 
-def _read(params: Attention, mask: Array, context: Array, xp: ModuleType) -> tuple[Array, Array]:
-    """The last embedded step h_W, and what each active head reads, softmax(...) h W^V, shape (..., K_max, d_k)."""
+def _read(params: Attention, mask: Array, context: Array, xp: ModuleType) -> tuple[Array, Array, Array]:
+    """The last embedded step h_W, each head's attention, and what each active head reads of it, (..., K_max, d_k)."""
     if not isinstance(params, Attention):
         raise ValueError(f"only the heads encoder has heads: Attention is needed, got {type(params).__name__}")
     embed, position, (w_q, w_k, w_v, _) = params
@@ -98,7 +103,7 @@ def _read(params: Attention, mask: Array, context: Array, xp: ModuleType) -> tup
     weights = softmax(scores, xp)
     seen = xp.einsum("...kw,...wc->...kc", weights, context)
     values = xp.einsum("...kc,kcd->...kd", xp.concatenate([seen, weights], axis=-1), value)
-    return newest @ embed + position[-1], xp.where(mask[:, None], values, xp.zeros_like(values))
+    return newest @ embed + position[-1], weights, xp.where(mask[:, None], values, xp.zeros_like(values))
 
 
 def check_mask(mask: Array, k_max: int) -> None:

@@ -92,15 +92,22 @@ def see(bench: Bench, params: Params, state: State) -> Sight:
 
 def rollout(bench: Bench, params: Params, controller: Controller, key: Array, payload: Array) -> Trajectory:
     """One episode of a controller."""
+    return remembered_rollout(bench, params, controller, key, payload)[0]
+
+
+def remembered_rollout(
+    bench: Bench, params: Params, controller: Controller, key: Array, payload: Array
+) -> tuple[Trajectory, Any]:
+    """One episode of a controller, and its memory after each step."""
     start_key, noise_key = jax.random.split(key)
     _, state = bench.start(start_key, params, payload)
     memory = controller.start(params, see(bench, params, state))
 
-    def step(carry: tuple[State, Any], _: None) -> tuple[tuple[State, Any], Trajectory]:
+    def step(carry: tuple[State, Any], _: None) -> tuple[tuple[State, Any], tuple[Trajectory, Any]]:
         state, memory = carry
         gains, memory = controller.act(params, memory, see(bench, params, state))
         state, record = _recorded_step(bench, params, noise_key, state, gains)
-        return (state, memory), record
+        return (state, memory), (record, memory)
 
     return jax.lax.scan(step, (state, memory), length=bench.horizon)[1]
 

@@ -1,6 +1,7 @@
 """Trained runs on disk: what they were, how good they are, and what stands beside them."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,3 +119,23 @@ def reference_evaluation(name: str, tuned_for: BenchConfig, config: BenchConfig)
 def reference_rmse(name: str, tuned_for: BenchConfig, config: BenchConfig) -> float:
     """Its RMSE."""
     return reference_evaluation(name, tuned_for, config)[0].rmse
+
+
+def reference_rows(tested: Mapping[str, Any], found: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
+    """One row a controller, with what it was tested on; baseline, best constant and clairvoyant are among them."""
+
+    def headroom(evaluation: Evaluation) -> float:
+        return headroom_closed(evaluation.rmse, found["best_constant"].rmse, found["clairvoyant"].rmse)
+
+    return [
+        finite(
+            {
+                "controller": name,
+                **tested,
+                "delta_pct": delta_pct(evaluation.rmse, found["baseline"].rmse),
+                "headroom_closed": headroom(evaluation),
+                **evaluation.to_dict(),
+            }
+        )
+        for name, evaluation in found.items()
+    ]

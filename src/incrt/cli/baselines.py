@@ -1,6 +1,6 @@
 """``incrt baselines``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,8 +12,8 @@ from incrt.cli.conditions import Conditions
 from incrt.cli.figures import draw_tracking
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_file, print_json
 from incrt.config import BenchConfig, preset
-from incrt.evaluation import Evaluation, Trajectory, delta_pct, evaluate, headroom_closed
-from incrt.jsonable import finite
+from incrt.evaluation import Evaluation, Trajectory, evaluate
+from incrt.runs import reference_rows
 from incrt.tuning import CONTROLLERS, reference_controller
 
 
@@ -65,26 +65,6 @@ def _evaluate_references(nominal: BenchConfig, config: BenchConfig) -> dict[str,
         if not log.is_terminal:
             log.print(f"tau_z = {config.tau_z:g} s: {name} done")
     return found
-
-
-def reference_rows(tested: Mapping[str, Any], found: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
-    """One row a controller, with what it was tested on; baseline, best constant and clairvoyant are among them."""
-
-    def headroom(evaluation: Evaluation) -> float:
-        return headroom_closed(evaluation.rmse, found["best_constant"].rmse, found["clairvoyant"].rmse)
-
-    return [
-        finite(
-            {
-                "controller": name,
-                **tested,
-                "delta_pct": delta_pct(evaluation.rmse, found["baseline"].rmse),
-                "headroom_closed": headroom(evaluation),
-                **evaluation.to_dict(),
-            }
-        )
-        for name, evaluation in found.items()
-    ]
 
 
 def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:

@@ -9,12 +9,20 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from incrt.cli.baselines import reference_rows
 from incrt.cli.conditions import Conditions
 from incrt.cli.figures import draw_run
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_folder, print_json
 from incrt.compiled import keep_compiled
-from incrt.runs import REFERENCES, Trained, evaluate_run, find_runs, is_over, reference_evaluation, write_evaluation
+from incrt.runs import (
+    REFERENCES,
+    Trained,
+    evaluate_run,
+    find_runs,
+    is_over,
+    reference_evaluation,
+    reference_rows,
+    write_evaluation,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """``incrt train``."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -9,11 +8,9 @@ from incrt.cli.display import Display
 from incrt.cli.evaluate import evaluated, print_results
 from incrt.cli.terminal import log, prepare_folder, print_json
 from incrt.compiled import keep_compiled
-from incrt.config import SacConfig, encoder_preset, preset, runtime_preset
+from incrt.config import SacConfig, encoder_preset, parse_seeds, preset, runtime_preset
 from incrt.runs import find_runs
 from incrt.sac.training import Job, bench_job, train
-
-_MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -101,20 +98,3 @@ class Train:
             if getattr(self, name) is not None and self.encoder not in encoders:
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option} goes with encoder {' or '.join(encoders)}, not with {self.encoder}")
-
-
-def parse_seeds(text: str) -> list[int]:
-    """The seeds that numbers and ranges name; each once, in order."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
-        if found is None:
-            raise ValueError(f"seeds must be numbers and ranges such as 42-51 or 1,5,7-9; got {text!r}")
-        first = int(found[1])
-        last = first if found[2] is None else int(found[2])
-        if not first <= last < first + _MOST_SEEDS:
-            raise ValueError(
-                f"seeds must be ranges from the lower to the higher number, of {_MOST_SEEDS} at most; got {text!r}"
-            )
-        seeds += range(first, last + 1)
-    return list(dict.fromkeys(seeds))

@@ -4,6 +4,7 @@ from incrt.config.bench import FEATURES, REFERENCES, SUCCESS_RMSE, BenchConfig
 from incrt.config.heads import ENCODERS, OPTIMISER_RULES, RANKS, SHARE_RULES, EncoderConfig, RuntimeConfig
 from incrt.config.presets import PRESETS, encoder_preset, preset, runtime_preset
 from incrt.config.sac import SacConfig
+from incrt.config.seeds import format_seeds, parse_seeds
 
 __all__ = [
     "ENCODERS",
@@ -19,6 +20,8 @@ __all__ = [
     "RuntimeConfig",
     "SacConfig",
     "encoder_preset",
+    "format_seeds",
+    "parse_seeds",
     "preset",
     "runtime_preset",
 ]

@@ -11,6 +11,7 @@ import math
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -33,12 +34,18 @@ from incrt.sac.progress import Report, Run, Saved
 from incrt.steady_state import conclude
 
 _LOGS = ("events.jsonl", "metrics.jsonl")
-_LOCK = ".lock"
+LOCK = ".lock"
+"""Name of the file that who trains in a folder holds locked."""
+_LOCK_TRIES = 5
 _RESULTS = ("policy.safetensors", "conclusion.json")
-_EVALUATION = "eval.json"
+_EVALUATIONS = ("eval*.json", "episodes.safetensors")
 """Written later, by who evaluates the run."""
 _LENGTH = "sac.steps"
 """The one thing that may differ: a run that is over can be made longer."""
+
+
+class HeldError(ValueError):
+    """A folder in which another process trains."""
 
 
 class RunFolder:
@@ -78,8 +85,9 @@ class RunFolder:
             if found is None and any(has_results):
                 raise ValueError(f"{self.path} has results but no checkpoint; remove the folder to train the run anew")
             if not is_over:
-                for name in (*_RESULTS, _EVALUATION):  # of a run that was shorter
-                    (self.path / name).unlink(missing_ok=True)
+                for name in (*_RESULTS, *_EVALUATIONS):  # of a run that was shorter
+                    for old in self.path.glob(name):
+                        old.unlink()
             elif found is not None and not all(has_results):  # killed after the last checkpoint
                 self._conclude(found[0])
             self._describe(written, step, None if is_over else maker)
@@ -94,12 +102,16 @@ class RunFolder:
         """Keep other processes out until this one ends, however it ends."""
         if fcntl is None:
             return
-        self._held = (self.path / _LOCK).open("a")
-        try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise ValueError(f"{self.path} is being trained by another process") from None
+        self._held = (self.path / LOCK).open("a")
+        for _ in range(_LOCK_TRIES):  # is_held has it for a moment
+            try:
+                fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(0.02)
+            else:
+                return
+        self.close()
+        raise HeldError(f"{self.path} is being trained by another process")
 
     def close(self) -> None:
         """Let other processes in."""
@@ -110,7 +122,7 @@ class RunFolder:
         """The folder's config.json, empty if there is none yet; that of another run is refused."""
         path = self.path / "config.json"
         if not path.exists():
-            if any(each.name != _LOCK and not each.match(f"config.json.*{ASIDE}") for each in self.path.iterdir()):
+            if any(each.name != LOCK and not each.match(f"config.json.*{ASIDE}") for each in self.path.iterdir()):
                 raise ValueError(f"{self.path} is not empty and has no config.json: it is not the folder of a run")
             return {}
         try:
@@ -169,6 +181,20 @@ class RunFolder:
                     os.fsync(file.fileno())
                     lengths[name] = file.seek(0, os.SEEK_END)
         return lengths
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process trains in this folder now."""
+    if fcntl is None:
+        return False
+    try:
+        with (path / LOCK).open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def conclusion(saved: Saved) -> dict[str, Any]:

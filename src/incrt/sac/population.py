@@ -33,15 +33,25 @@ class News(NamedTuple):
 
 
 class Population:
-    """Runs that train together; ``saved`` has an entry for each run that goes on from a checkpoint."""
+    """Runs that train together; ``saved`` has an entry for each run that goes on from a checkpoint.
 
-    def __init__(self, runs: Sequence[Run], device: str = "auto", saved: Mapping[int, Saved] | None = None) -> None:
+    On a CPU ``cores`` of them train at a time, as many as there are if it is not given.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        device: str = "auto",
+        saved: Mapping[int, Saved] | None = None,
+        cores: int | None = None,
+    ) -> None:
         if not runs:
             raise ValueError("a population must have at least one run")
         self.device = find_device(device)
         saved = saved or {}
         self.progress = [saved[i].progress if i in saved else first_progress(run) for i, run in enumerate(runs)]
         is_host = self.device.platform == "cpu"
+        self._workers = (cores or usable_cores()) if is_host else 1
         arranged = arrange(self.progress, set(saved), together=not is_host)
         with jax.default_device(self.device):
             self.groups = [
@@ -70,12 +80,11 @@ class Population:
 
     def _advances(self, stop: Callable[[], bool]) -> Iterator[tuple[Group, list[Report]]]:
         """Each group as it has advanced, idle until the next one is asked for; at the end those that were stopped."""
-        workers = usable_cores() if self.device.platform == "cpu" else 1
         waiting = deque(group for group in self.groups if not group.finished)
         busy: dict[Future[list[Report]], Group] = {}
-        with ThreadPoolExecutor(workers) as pool:
+        with ThreadPoolExecutor(self._workers) as pool:
             while busy or (waiting and not stop()):
-                while waiting and len(busy) < workers and not stop():
+                while waiting and len(busy) < self._workers and not stop():
                     group = waiting.popleft()
                     busy[pool.submit(group.advance)] = group
                 for done in wait(busy, return_when=FIRST_COMPLETED).done:

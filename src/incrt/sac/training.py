@@ -56,12 +56,17 @@ def train(
     save_every: int = 5000,
     on_news: Callable[[Population, News], None] | None = None,
     warn: Callable[[str], None] = warnings.warn,
+    on_refused: Callable[[Job, ValueError], None] | None = None,
+    cores: int | None = None,
 ) -> list[Progress]:
     """Train every job to its end, or until SIGINT or SIGTERM; what was done is saved either way.
 
     :param save_every: environment steps between two checkpoints of a run; checkpoints fall on checks
     :param on_news: told of every advance, and once before the first
     :param warn: told of checkpoints that cannot be used
+    :param on_refused: told of each job whose folder cannot be used, and why; the others are trained. Without it one
+        such folder is an error.
+    :param cores: on a CPU, how many runs train at a time; as many as there are cores if not given
     """
     whole("save_every", save_every, COUNT)
     if len({job.folder.resolve() for job in jobs}) < len(jobs):
@@ -69,19 +74,32 @@ def train(
     find_device(device)
     for job in jobs:
         first_progress(job.run)  # what cannot be trained is refused before any folder is made
-    folders = [RunFolder(job.folder, job.run, job.about, warn) for job in jobs]
+    maker = made_by(find_device(device).device_kind)
+    folders: list[RunFolder] = []
+    found: dict[int, Saved] = {}
     with ExitStack() as open_folders:
-        for folder in folders:
+        for job in jobs:
+            folder = RunFolder(job.folder, job.run, job.about, warn)
             open_folders.callback(folder.close)
-        return _train(folders, device, save_every, on_news or (lambda *_: None))
+            try:
+                saved = folder.open(maker)
+            except ValueError as error:
+                if on_refused is None:
+                    raise
+                on_refused(job, error)
+                continue
+            if saved is not None:
+                found[len(folders)] = saved
+            folders.append(folder)
+        if not folders:
+            return []
+        population = Population([folder.run for folder in folders], device, found, cores)
+        return _train(folders, population, save_every, on_news or (lambda *_: None))
 
 
 def _train(
-    folders: Sequence[RunFolder], device: str, save_every: int, tell: Callable[[Population, News], None]
+    folders: Sequence[RunFolder], population: Population, save_every: int, tell: Callable[[Population, News], None]
 ) -> list[Progress]:
-    maker = made_by(find_device(device).device_kind)
-    found = {i: saved for i, folder in enumerate(folders) if (saved := folder.open(maker)) is not None}
-    population = Population([folder.run for folder in folders], device, found)
     tell(population, News([], []))
     with until_signalled() as stop, ThreadPoolExecutor(1) as writer:
         writing: list[Future[None]] = []

@@ -1,0 +1,180 @@
+"""``incrt study``: run a study, see how far it is, list those that come with the library."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Union
+
+import tyro
+from rich.console import Console
+
+from incrt.cli.study_display import StudyDisplay, standing_rows, status_table
+from incrt.cli.terminal import log, new_table, print_json
+from incrt.config import parse_seeds
+from incrt.config.rules import COUNT, whole
+from incrt.sac.training import until_signalled
+from incrt.studies.backend import Backend, LocalBackend
+from incrt.studies.schedule import How, Result, Schedule
+from incrt.studies.store import Store, standing
+from incrt.studies.study import Study, declared_studies, load_study
+
+_GPU_BATCH = 128
+"""Runs of a batch on a GPU; at a hundred it is full (docs/engine.md)."""
+_RUNS_PER_CORE = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStudy:
+    """Train and evaluate every run of a study that is not finished yet.
+
+    Stop it at any time: the same command goes on. Several of these commands may work on one folder at once.
+    """
+
+    name: Annotated[str, tyro.conf.Positional]
+    """A study that comes with the library (incrt study list), or a file of your own that ends in .toml."""
+    out: Path
+    """Folder for studies and their runs. Studies in one folder share the runs that they have in common."""
+    preset: Literal["memory", "paper"] = "memory"
+    """Bench, encoder and runtime controller that belong together."""
+    seeds: str | None = None
+    """Seeds, one run each a variant and regime, such as 42-51 or 1,5,7-9; the study's own if not given."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """Where to train; auto takes a GPU if there is one."""
+    batch: int | None = None
+    """Most runs that one worker trains together; 128 on a GPU and four a core on a CPU if not given."""
+    backend: Literal["local", "ray"] = "local"
+    """Workers on this machine, or on the nodes of a Ray cluster that share the folder."""
+    address: str | None = None
+    """Of the Ray cluster, as ray.init takes it; one is started on this machine if not given."""
+    cores: int | None = None
+    """Cores of a worker on a CPU: all of this machine, or two on Ray, if not given."""
+
+    def run(self) -> None:
+        """Run it and say what failed."""
+        if self.backend == "local" and self.address is not None:
+            raise ValueError("--address goes with --backend ray")
+        for name in ("batch", "cores"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), COUNT)
+        study = load_study(self.name, self.preset, None if self.seeds is None else parse_seeds(self.seeds))
+        store = Store(self.out.resolve())
+        backend, how = self._arrange(store)
+        study = store.enter(study)
+        plan = store.planned(study)
+        try:
+            with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
+                result = Schedule(store, study, backend, how).run(display.update, stop)
+        finally:
+            backend.close()
+        self._say(study, len(plan), result)
+
+    def _arrange(self, store: Store) -> tuple[Backend, How]:
+        if self.backend == "ray":
+            from incrt.studies.ray_backend import RayBackend
+
+            cores = self.cores or 2
+            ray = RayBackend(self.address, self.device, cores)
+            return ray, How(ray.device, self.batch or (_GPU_BATCH if ray.device == "gpu" else cores), cores)
+        device = _local_device(self.device)
+        cores = self.cores or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        batch = self.batch or (_GPU_BATCH if device == "gpu" else _RUNS_PER_CORE * cores)
+        return LocalBackend(store.path / "logs"), How(device, batch, self.cores)
+
+    def _say(self, study: Study, planned: int, result: Result) -> None:
+        where = f"study {study.name}, preset {study.preset}"
+        log.print(f"{where}: {result.finished} of {planned} runs are finished", highlight=False, soft_wrap=True)
+        for folder, why in result.failed.items():
+            log.print(f"failed: {folder.relative_to(self.out.resolve())}: {why}", markup=False, soft_wrap=True)
+        if result.no_space is not None:
+            raise ValueError(f"{self.out} takes no more: {result.no_space}; what was saved is kept")
+        if result.stopped:
+            log.print("stopped; the same command goes on from here")
+            raise SystemExit(130)
+        if result.failed:
+            raise SystemExit(1)
+        log.print(f"incrt report {self.out} makes the report", markup=False, soft_wrap=True)
+
+
+def _local_device(asked: str) -> str:
+    """Where workers will train; found out in a process of its own, since whoever asks keeps a piece of the GPU."""
+    command = [sys.executable, "-c", f"from incrt.sac.population import find_device as f; print(f({asked!r}).platform)"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if found.returncode:
+        raise ValueError(found.stderr.strip().splitlines()[-1].removeprefix("ValueError: "))
+    return "cpu" if found.stdout.strip() == "cpu" else "gpu"
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far the studies in a folder are, from any terminal."""
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """What incrt study run had as --out."""
+    json: bool = False
+    """Print JSON and nothing else."""
+
+    def run(self) -> None:
+        """Print a table a study."""
+        store = Store(self.folder)
+        rows = []
+        for study in store.studies():
+            plan = store.planned(study)
+            failed = store.failed(study)
+            standings = [
+                None if str(run.folder.relative_to(store.path)) in failed else standing(run, tuple(study.conditions))
+                for run in plan
+            ]
+            found = standing_rows(study, plan, standings)
+            rows += [{"study": study.name, "preset": study.preset, **row} for row in found]
+            if not self.json:
+                console = Console()
+                console.print(status_table(study, found))
+                for run, why in failed.items():
+                    console.print(f"failed: {run}: {why}", markup=False, highlight=False, soft_wrap=True)
+        if self.json:
+            print_json(rows)
+
+
+@dataclass(frozen=True)
+class ListStudies:
+    """The studies that come with the library."""
+
+    json: bool = False
+    """Print JSON and nothing else."""
+
+    def run(self) -> None:
+        """Print their names and what they are about."""
+        rows = []
+        for name, about in declared_studies().items():
+            study = load_study(name, "memory")
+            runs = 0 if study.trained_by else len(study.cells) * len(study.seeds)
+            rows.append({"study": name, "runs": runs, "variants": list(study.variants), "about": about})
+        if self.json:
+            print_json(rows)
+            return
+        table = new_table("Studies", ("study", "runs"))
+        table.columns[0].justify = "left"
+        table.add_column("about")
+        for row in rows:
+            table.add_row(row["study"], str(row["runs"]), row["about"])
+        Console().print(table)
+
+
+@dataclass(frozen=True)
+class StudyCommand:
+    """Run studies: named sets of runs behind a claim."""
+
+    command: Annotated[
+        Union[
+            Annotated[RunStudy, tyro.conf.subcommand("run")],
+            Annotated[Status, tyro.conf.subcommand("status")],
+            Annotated[ListStudies, tyro.conf.subcommand("list")],
+        ],
+        tyro.conf.arg(name=""),
+    ]
+
+    def run(self) -> None:
+        """Run the one that was named."""
+        self.command.run()

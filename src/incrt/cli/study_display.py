@@ -1,0 +1,98 @@
+"""How a study shows itself: one view of all its runs, live on a terminal and in plain lines elsewhere."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from incrt.cli.terminal import new_table
+from incrt.studies.store import PlannedRun, Standing
+from incrt.studies.study import Study
+
+_SECONDS_BETWEEN_LINES = 10.0
+STATES = ("waiting", "stopped", "training", "trained", "finished", "failed")
+
+
+def standing_rows(
+    study: Study, plan: Sequence[PlannedRun], standings: Sequence[Standing | None]
+) -> list[dict[str, Any]]:
+    """One row a variant and regime: how many runs are in which state, and how many of their steps are done."""
+    rows = []
+    for cell in study.cells:
+        members = [each for run, each in zip(plan, standings, strict=True) if run.cell is cell]
+        counts = Counter("failed" if each is None else each.state for each in members)
+        done = sum(0 if each is None else each.step for each in members)
+        rows.append(
+            {
+                "variant": cell.variant,
+                "tau_z": cell.bench.tau_z,
+                "runs": len(members),
+                **{state: counts[state] for state in STATES},
+                "steps_done": done,
+                "steps": cell.sac.steps * len(members),
+            }
+        )
+    return rows
+
+
+def status_table(study: Study, rows: Sequence[dict[str, Any]]) -> Table:
+    """The rows for people; states that no run is in are left out."""
+    shown = [state for state in STATES if any(row[state] for row in rows)]
+    table = new_table(f"{study.name}, preset {study.preset}", ("variant", "τ_z", "runs", *shown, "steps"))
+    table.columns[0].justify = "left"
+    for row in rows:
+        part = f"{100 * row['steps_done'] / row['steps']:.0f} %"
+        table.add_row(row["variant"], f"{row['tau_z']:g}", str(row["runs"]), *(str(row[s]) for s in shown), part)
+    return table
+
+
+class StudyDisplay:
+    """Told again and again how far the runs are."""
+
+    def __init__(self, study: Study, plan: Sequence[PlannedRun], console: Console) -> None:
+        self._study, self._plan, self._console = study, list(plan), console
+        self._live = Live(console=console, refresh_per_second=2, transient=True) if console.is_terminal else None
+        self._begun: tuple[float, int] | None = None
+        self._last_line = -_SECONDS_BETWEEN_LINES
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self, standings: Sequence[Standing | None]) -> None:
+        """Show how far the runs are."""
+        rows = standing_rows(self._study, self._plan, standings)
+        line = self._line(rows)
+        if self._live is not None:
+            bar = ProgressBar(sum(row["steps"] for row in rows), sum(row["steps_done"] for row in rows), 40)
+            self._live.update(Group(bar, Text(line), status_table(self._study, rows)))
+        elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            self._console.print(line, markup=False, soft_wrap=True)
+
+    def _line(self, rows: Sequence[dict[str, Any]]) -> str:
+        now, done = time.monotonic(), sum(row["steps_done"] for row in rows)
+        if self._begun is None:
+            self._begun = (now, done)
+        begun, before = self._begun
+        rate = (done - before) / max(now - begun, 1e-9)
+        left = sum(row["steps"] for row in rows) - done
+        counts = {state: sum(row[state] for row in rows) for state in STATES}
+        words = [f"{count} {state}" for state, count in counts.items() if count]
+        if left and rate > 0:
+            words += [f"{rate:.0f} steps/s", f"{left / rate / 60:.1f} min left"]
+        return f"{self._study.name}: {', '.join(words)}"

@@ -1,0 +1,190 @@
+"""What a report is made of: one row a run, one row a reference controller, and what each run left on its way.
+
+Tables, claims and most figures are made from the rows alone, so that they can be made again from ``runs.csv`` and
+``references.csv``.
+"""
+
+import csv
+import dataclasses
+import io
+import types
+import typing
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one run did, on one test. Angles in rad, torques in N m, times in environment steps."""
+
+    study: str
+    preset: str
+    variant: str
+    """Name of the variant in its study, such as ``runtime`` or ``K_max 2``."""
+    tau_z: float
+    window: int
+    seed: int
+    condition: str
+    """Name of what it was tested on; empty for what it was trained on."""
+    folder: str
+    """Of the run, in the study's folder; several studies may name the same run."""
+    steps: int
+    failure: str | None
+    """Why training stopped early; such a run has not succeeded, and its figures are not counted."""
+    rmse: float | None
+    """None where the policy did not keep the arm finite."""
+    delta_pct: float | None
+    success: bool
+    headroom_closed: float | None
+    max_error: float | None
+    torque_rms: float | None
+    torque_tv: float | None
+    shield_active_pct: float | None
+    encoder: str
+    k_max: int
+    heads: int
+    """K at the end; 0 for an encoder without heads."""
+    grows: int
+    prunes: int
+    certificates_held: int
+    """Of all grows and prunes."""
+    last_grow: int | None
+    saturated_at: int | None
+    """Step from which on K = K_max, if it came to that."""
+    largest_grow_jump: float | None
+    largest_prune_jump: float | None
+    """As a part of its bound."""
+    inside: bool | None
+    """Whether K ended where Proposition 3 has it; None where it was not concluded."""
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its figures count: it was trained to its end, and the arm stayed finite."""
+        return self.failure is None and self.delta_pct is not None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """How a reference controller does on a test: what stands beside the learned results."""
+
+    preset: str
+    tau_z: float
+    condition: str
+    controller: str
+    rmse: float | None
+    delta_pct: float | None
+    headroom_closed: float | None
+    max_error: float | None
+    torque_rms: float | None
+    torque_tv: float | None
+
+
+@dataclass(frozen=True)
+class History:
+    """What one run left on its way; arrays over the stretches, and over the checks at which something was measured."""
+
+    k_init: int
+    steps: Floats
+    """At the end of each stretch."""
+    returns: Floats
+    """Mean return of the episodes that ended in the stretch; NaN if none did."""
+    event_steps: Floats
+    event_actions: tuple[str, ...]
+    """grow or prune."""
+    event_heads: Floats
+    """K after each event."""
+    check_steps: Floats
+    ranks: Floats
+    shares: Floats
+    """Of each check and head slot; 0 where the head is not active."""
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """One episode a payload of one policy. Arrays are (payloads, steps, joints), unless it is said otherwise."""
+
+    payloads: Floats
+    time: Floats
+    """(steps,), in seconds."""
+    q: Floats
+    q_d: Floats
+    torque: Floats
+    k_d: Floats
+    lam: Floats
+    eta: Floats
+    attention: Floats
+    """Of the middle payload: (moments, heads, W), oldest observation first, active heads only; empty without heads."""
+    attention_time: Floats
+    """(moments,), in seconds."""
+
+
+@dataclass(frozen=True)
+class StudyRecord:
+    """A study as it was asked for."""
+
+    name: str
+    preset: str
+    about: str
+    seeds: tuple[int, ...]
+    variants: tuple[str, ...]
+    """In the order in which they are shown."""
+    compare: str | None
+    """The variant that the others are compared with."""
+    regimes: tuple[tuple[float, int], ...]
+    """(tau_z, window)."""
+    conditions: tuple[str, ...]
+    runs_wanted: int
+    failed: tuple[tuple[str, str], ...]
+    """Runs that could not be trained or evaluated, and why."""
+    configuration: dict[str, Any]
+    """Of each variant and regime: what can be set, as config.json has it."""
+    command: str
+    """How to repeat it."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """All that a report is made of."""
+
+    studies: Sequence[StudyRecord]
+    outcomes: Sequence[Outcome]
+    references: Sequence[Reference]
+    histories: dict[str, History]
+    """By the run's folder."""
+    episodes: dict[str, Episodes]
+    """By the run's folder, of representative runs."""
+    made_by: Sequence[dict[str, Any]]
+    """Versions, commits and devices that trained the runs, each once."""
+
+
+Row = TypeVar("Row", Outcome, Reference)
+
+
+def to_csv(rows: Iterable[Outcome] | Iterable[Reference], kind: type[Outcome] | type[Reference]) -> str:
+    """A line a row; nothing for None."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([["" if (value := getattr(row, name)) is None else value for name in names] for row in rows])
+    return text.getvalue()
+
+
+def from_csv(text: str, kind: type[Row]) -> list[Row]:
+    """The rows that :func:`to_csv` wrote."""
+    hints = typing.get_type_hints(kind)
+    lines = csv.DictReader(io.StringIO(text))
+    return [kind(**{name: _parse(hints[name], value) for name, value in line.items()}) for line in lines]
+
+
+def _parse(hint: Any, text: str) -> Any:
+    options = [each for each in typing.get_args(hint) if each is not types.NoneType]
+    if options:
+        return None if not text else _parse(options[0], text)
+    return text == "True" if hint is bool else hint(text)

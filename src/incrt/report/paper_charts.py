@@ -1,0 +1,168 @@
+"""The paper's Figures 3 to 5, with its own figures beside ours and the reference controllers in them."""
+
+import numpy as np
+
+from incrt.report import paper
+from incrt.report.chart import Chart, Panel, Series
+from incrt.report.colours import GREY, Look
+from incrt.report.outcomes import History, Outcome
+from incrt.report.pieces import (
+    MEASURES,
+    STEPS,
+    Place,
+    at,
+    beside,
+    counted,
+    mean_mark,
+    paper_mark,
+    reference_lines,
+    regime_name,
+    seed_dots,
+)
+from incrt.report.selection import deltas
+from incrt.report.view import View, representative
+from incrt.report.wording import number
+
+_PAPER = "the paper: "
+_RUNTIME = "runtime"
+
+
+def paper_charts(view: View) -> list[Chart]:
+    """Those for which there are runs."""
+    found = (comparison(view), strip(view), heads(view))
+    return [chart for chart in found if chart is not None]
+
+
+def comparison(view: View) -> Chart | None:
+    """Figure 3: runtime and static in each regime."""
+    statics = view.runs.statics()
+    regimes = [tau_z for tau_z in sorted({*view.runs.regimes("main", "static")}) if _shown(view, statics, tau_z)]
+    if not regimes:
+        return None
+    series: list[Series] = []
+    for group, tau_z in enumerate(regimes):
+        series += _regime_bars(view, statics, group, tau_z)
+        series += reference_lines(view, tau_z, group - 0.46, group + 0.46)
+    names = [_RUNTIME, *statics]
+    numbers = [len(deltas(_runs_of(view, name, tau_z))) for name in names for tau_z in regimes]
+    return Chart(
+        "figure-3-comparison",
+        "Runtime and static heads in each memory regime",
+        "The paper's Figure 3. Mean Δ% with the 95 % Student interval over the seeds "
+        f"({counted(numbers)}); lower is better. Hatched: the paper's own figures; it gives no interval for static "
+        "heads. Grey lines: the reference controllers of the same regime.",
+        view.preset,
+        ("main", "static"),
+        (Panel("", "memory regime", MEASURES["delta_pct"], tuple(series), x_ticks=_ticks(regimes)),),
+        1,
+    )
+
+
+def _shown(view: View, statics: list[str], tau_z: float) -> bool:
+    return any(deltas(_runs_of(view, name, tau_z)) for name in (_RUNTIME, *statics))
+
+
+def _runs_of(view: View, variant: str, tau_z: float) -> list[Outcome]:
+    return view.runs.runtime(tau_z) if variant == _RUNTIME else view.runs.cell("static", variant, tau_z)
+
+
+def _regime_bars(view: View, statics: list[str], group: int, tau_z: float) -> list[Series]:
+    """Ours and the paper's: runtime, then static."""
+    series: list[Series] = []
+    count = len(statics) + (3 if statics else 2)
+
+    def place(index: int, variant: str) -> Place:
+        x, width = beside(group, index, count)
+        return {"x": x, "width": 0.9 * width, "tau_z": tau_z, "variant": variant}
+
+    def printed(index: int, study: str, variant: str, colour: str) -> None:
+        if found := paper.printed(study, variant, tau_z):
+            label = _PAPER + ("runtime" if variant == _RUNTIME else "static")
+            where = place(index, variant if variant == _RUNTIME else "")
+            series.append(paper_mark("bar", found.mean, found.half_width, colour, label, **where))
+
+    for index, variant in enumerate([_RUNTIME, *statics]):
+        own = index if variant == _RUNTIME else index + 1
+        sample = deltas(_runs_of(view, variant, tau_z))
+        series += mean_mark("bar", sample, view.look(variant), variant, **place(own, variant))
+    printed(1, "main", _RUNTIME, view.look(_RUNTIME).colour)
+    if statics:
+        printed(count - 1, "static", paper.STATIC, GREY)
+    return series
+
+
+def strip(view: View) -> Chart | None:
+    """Figure 4: a dot a seed, a bar at the mean."""
+    found = {tau_z: [run for run in view.runs.runtime(tau_z) if run.is_sound] for tau_z in view.runs.regimes("main")}
+    found = {tau_z: runs for tau_z, runs in found.items() if runs}
+    if not found:
+        return None
+    look = view.look(_RUNTIME)
+    series: list[Series] = []
+    for group, (tau_z, runs) in enumerate(found.items()):
+        place: Place = {"x": group, "width": 0.5, "tau_z": tau_z, "variant": _RUNTIME}
+        series += reference_lines(view, tau_z, group - 0.42, group + 0.42)
+        series += seed_dots(runs, "delta_pct", look.colour, 7.0, **place)
+        mean = float(np.mean(deltas(runs)))
+        note = f"mean, {regime_name(tau_z)}: {number(mean)}"
+        bar = at(group - 0.3, group + 0.3), at(mean, mean)
+        series.append(
+            Series("line", *bar, look.colour, "mean", notes=(note, note), tau_z=tau_z, variant=_RUNTIME)
+        )
+    return Chart(
+        "figure-4-seeds",
+        "Runtime heads, seed by seed",
+        f"The paper's Figure 4. Each dot is a seed ({counted(map(len, found.values()))} a regime), the bar is the mean. "
+        "Grey lines: the reference controllers.",
+        view.preset,
+        ("main",),
+        (Panel("", "memory regime", MEASURES["delta_pct"], tuple(series), x_ticks=_ticks(list(found))),),
+        1,
+    )
+
+
+def heads(view: View) -> Chart | None:
+    """Figure 5: K(t) of a representative seed of each regime."""
+    panels = []
+    for tau_z in view.runs.regimes("main"):
+        run = representative([each for each in view.runs.runtime(tau_z) if each.folder in view.material.histories])
+        if run is not None:
+            panels.append(_heads_panel(run, view.material.histories[run.folder], view.look(_RUNTIME)))
+    if not panels:
+        return None
+    return Chart(
+        "figure-5-heads",
+        "Active heads K(t) while training",
+        "The paper's Figure 5. The seed with the median Δ% of each regime. Dashed: a head grows; dotted: one is pruned.",
+        view.preset,
+        ("main",),
+        tuple(panels),
+        3,
+    )
+
+
+def _heads_panel(run: Outcome, history: History, look: Look) -> Panel:
+    counts = np.concatenate([[history.k_init], history.event_heads, history.event_heads[-1:]])
+    steps = np.concatenate([[0.0], history.event_steps, [float(run.steps)]])[: len(counts)]
+    if not len(history.event_steps):
+        steps, counts = at(0, run.steps), at(history.k_init, history.k_init)
+    top = float(max(*counts, run.k_max)) + 0.6
+    about = {"tau_z": run.tau_z, "variant": _RUNTIME}
+    series = []
+    for action, label, dash in (("grow", "a head grows", "dash"), ("prune", "a head is pruned", "dot")):
+        events = [
+            step for step, what in zip(history.event_steps, history.event_actions, strict=True) if what == action
+        ]
+        if events:
+            x = np.repeat(np.array(events, float), 3)
+            y = np.tile([0.0, top, np.nan], len(events))
+            series.append(Series("line", x, y, GREY, label, dash="dash" if dash == "dash" else "dot", opacity=0.6, **about))
+    series.append(Series("step", steps, counts, look.colour, "K(t)", **about))
+    title = f"{regime_name(run.tau_z)}, seed {run.seed}"
+    return Panel(
+        title, STEPS, "heads K", tuple(series), x_range=(0, run.steps), y_range=(0, top), y_whole=True, tau_z=run.tau_z
+    )
+
+
+def _ticks(regimes: list[float]) -> tuple[tuple[float, str], ...]:
+    return tuple((float(group), regime_name(tau_z)) for group, tau_z in enumerate(regimes))

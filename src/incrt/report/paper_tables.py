@@ -1,0 +1,172 @@
+"""The paper's three tables, with its figures beside ours and the reference controllers below."""
+
+from collections.abc import Sequence
+
+from incrt.report import paper
+from incrt.report.outcomes import Outcome
+from incrt.report.selection import Runs, deltas
+from incrt.report.statistics import compare, rate, summarise
+from incrt.report.table_rows import (
+    ABOUT_DELTA,
+    DELTA,
+    DIVERGED,
+    FAILS,
+    NAME,
+    TAU_Z,
+    Cells,
+    diverged,
+    fails_text,
+    make_row,
+    mean_of,
+    reference_cells,
+    reference_rows,
+    tau_text,
+)
+from incrt.report.tables import Column, Row, Table
+from incrt.report.wording import difference_text, interval_text, mean_text, number, plus_minus, rate_text
+
+_RUNTIME = Column("runtime: Δ% ± CI95")
+_RUNTIME_SUCCESS = Column("runtime: success")
+_DIFFERENCE = Column("runtime less it [points]")
+_PAPER_STATIC = Column("paper: static Δ%")
+_PAPER_STATIC_FAILS = Column("paper: static fails")
+_PAPER_RUNTIME = Column("paper: runtime Δ% ± CI95")
+_PAPER_RUNTIME_SUCCESS = Column("paper: runtime success")
+_PAPER_DIFFERENCE = Column("paper: runtime less static")
+_STD = Column("std")
+_COUNT = Column("n")
+_SCHEDULE = Column("schedule [k]")
+_PAPER_DELTA = Column("paper: Δ% ± CI95")
+_PAPER_STD = Column("paper: std")
+_PAPER_COUNT = Column("paper: n")
+_PAPER_FAILS = Column("paper: fails")
+_PAPER_SCHEDULE = Column("paper: schedule [k]")
+_TITLE_1 = "Heads that grow and fixed ones"
+_NOTES_1 = (
+    ABOUT_DELTA,
+    "Each row sets a fixed number of heads, or a reference controller, against the heads that grow.",
+    "The difference has its 95 % interval: Welch's, or of one sample for a controller.",
+    "The paper's static figures are of INCRT-1L, with K = 7 at τ_z = 2; of the other regimes it does not say K.",
+)
+_COLUMNS_1 = (
+    *(NAME, TAU_Z, DELTA, FAILS, DIVERGED, _RUNTIME, _RUNTIME_SUCCESS, _DIFFERENCE),
+    *(_PAPER_STATIC, _PAPER_STATIC_FAILS, _PAPER_RUNTIME, _PAPER_RUNTIME_SUCCESS, _PAPER_DIFFERENCE),
+)
+_TITLE_2 = "The head-count cap"
+_NOTES_2 = (ABOUT_DELTA,)
+_COLUMNS_2 = (NAME, TAU_Z, DELTA, _STD, _COUNT, DIVERGED, _PAPER_DELTA, _PAPER_STD, _PAPER_COUNT)
+_TITLE_3 = "The cooldown between two events"
+_NOTES_3 = (
+    ABOUT_DELTA,
+    "A schedule ends when K reaches K_max, or with the last growth of a run that does not reach it.",
+    "Its length is the mean over the runs, in thousands of steps.",
+)
+_COLUMNS_3 = (
+    *(NAME, TAU_Z, DELTA, _STD, FAILS, DIVERGED, _SCHEDULE),
+    *(_PAPER_DELTA, _PAPER_STD, _PAPER_FAILS, _PAPER_SCHEDULE),
+)
+
+
+def paper_tables(runs: Runs) -> list[Table]:
+    """Those of Tables 1 to 3 for which there are runs."""
+    found = (
+        (1, _TITLE_1, _COLUMNS_1, _main_rows(runs), _NOTES_1),
+        (2, _TITLE_2, _COLUMNS_2, _swept_rows(runs, "k_max", _COLUMNS_2), _NOTES_2),
+        (3, _TITLE_3, _COLUMNS_3, _swept_rows(runs, "grace", _COLUMNS_3), _NOTES_3),
+    )
+    return [
+        Table(f"{runs.preset}-table-{count}", f"Table {count}, preset {runs.preset}: {title}", columns, rows, notes)
+        for count, title, columns, rows, notes in found
+        if rows
+    ]
+
+
+def _main_rows(runs: Runs) -> tuple[Row, ...]:
+    rows = []
+    for tau_z in sorted({*runs.regimes("main", "static"), *filter(runs.runtime, paper.REGIMES)}):
+        grown = runs.runtime(tau_z)
+        beside = {
+            _RUNTIME: mean_text(summarise(deltas(grown))),
+            _RUNTIME_SUCCESS: rate_text(rate(sum(each.success for each in grown), len(grown))),
+        }
+        for variant in runs.statics() or [paper.STATIC]:
+            cells = {**beside, **_static_cells(runs, variant, tau_z), **_printed_cells(tau_z)}
+            rows.append(make_row(_COLUMNS_1, cells, runs.preset, tau_z, variant))
+        for reference in runs.beside(tau_z):
+            cells = {**beside, **reference_cells(reference), _DIFFERENCE: _against(grown, reference.delta_pct)}
+            rows.append(make_row(_COLUMNS_1, cells, runs.preset, tau_z))
+    return tuple(rows)
+
+
+def _static_cells(runs: Runs, variant: str, tau_z: float) -> Cells:
+    fixed = runs.cell("static", variant, tau_z)
+    return {
+        NAME: variant,
+        TAU_Z: tau_text(tau_z),
+        DELTA: mean_text(summarise(deltas(fixed))),
+        FAILS: fails_text(fixed),
+        DIVERGED: str(diverged(fixed)) if fixed else None,
+        _DIFFERENCE: difference_text(compare(deltas(runs.runtime(tau_z)), deltas(fixed))),
+    }
+
+
+def _printed_cells(tau_z: float) -> Cells:
+    fixed, grown = paper.printed("static", paper.STATIC, tau_z), paper.printed("main", "runtime", tau_z)
+    if fixed is None or grown is None:
+        return {}
+    return {
+        _PAPER_STATIC: number(fixed.mean, 1),
+        _PAPER_STATIC_FAILS: f"{fixed.failures}/{fixed.n}",
+        _PAPER_RUNTIME: plus_minus(grown.mean, grown.half_width),
+        _PAPER_RUNTIME_SUCCESS: f"{grown.n}/{grown.n}",
+        _PAPER_DIFFERENCE: number(paper.DIFFERENCES[tau_z], 1),
+    }
+
+
+def _against(grown: Sequence[Outcome], fixed: float | None) -> str | None:
+    """The runs' mean less one figure, with its interval."""
+    if fixed is None:
+        return None
+    less = summarise([delta - fixed for delta in deltas(grown)])
+    return interval_text(less.mean, less.t_low, less.t_high)
+
+
+def _swept_rows(runs: Runs, name: str, columns: Sequence[Column]) -> tuple[Row, ...]:
+    """One row a value of what the study sweeps; below them INCRT-1L, where the paper has it, and the controllers."""
+    study, rows = runs.study(name), []
+    for tau_z in runs.regimes(name) if study else ():
+        places = [(name, variant) for variant in study.variants] if study else []
+        if name == "k_max":
+            places.append(("static", paper.STATIC))
+        for place, variant in places:
+            found, printed = runs.cell(place, variant, tau_z), paper.printed(place, variant, tau_z)
+            if found or printed:
+                cells = {NAME: variant, TAU_Z: tau_text(tau_z), **_own_cells(found), **_paper_cells(printed)}
+                rows.append(make_row(columns, cells, runs.preset, tau_z, variant))
+        rows += reference_rows(columns, runs, tau_z)
+    return tuple(rows)
+
+
+def _own_cells(found: Sequence[Outcome]) -> Cells:
+    summary = summarise(deltas(found))
+    ends = mean_of([each.last_grow if each.saturated_at is None else each.saturated_at for each in found])
+    return {
+        DELTA: mean_text(summary),
+        _STD: number(summary.std),
+        _COUNT: str(len(found)),
+        FAILS: fails_text(found),
+        DIVERGED: str(diverged(found)),
+        _SCHEDULE: number(None if ends is None else ends / 1000, 1),
+    }
+
+
+def _paper_cells(printed: paper.Printed | None) -> Cells:
+    if printed is None:
+        return {}
+    return {
+        _PAPER_DELTA: plus_minus(printed.mean, printed.half_width),
+        _PAPER_STD: number(printed.std),
+        _PAPER_COUNT: str(printed.n),
+        _PAPER_FAILS: None if printed.failures is None else f"{printed.failures}/{printed.n}",
+        _PAPER_SCHEDULE: number(printed.schedule, 1),
+    }

@@ -1,0 +1,79 @@
+"""The runs of one preset, by study, variant, regime and condition."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from incrt.report import paper
+from incrt.report.outcomes import Material, Outcome, Reference, StudyRecord
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What a report has of one preset."""
+
+    preset: str
+    studies: tuple[StudyRecord, ...]
+    outcomes: tuple[Outcome, ...]
+    references: tuple[Reference, ...]
+
+    def study(self, name: str) -> StudyRecord | None:
+        return next((study for study in self.studies if study.name == name), None)
+
+    def of(self, *studies: str) -> list[Outcome]:
+        """All runs of these studies as they were trained, each once."""
+        return distinct(each for each in self.outcomes if each.study in studies)
+
+    def cell(self, study: str, variant: str, tau_z: float, condition: str = "") -> list[Outcome]:
+        """The runs that differ in their seeds alone, each once."""
+        place = (study, variant, tau_z, condition)
+        return distinct(each for each in self.outcomes if _place(each) == place)
+
+    def regimes(self, *studies: str) -> list[float]:
+        """The values of tau_z that have runs in these studies."""
+        return sorted({each.tau_z for each in self.outcomes if each.study in studies})
+
+    def runtime(self, tau_z: float) -> list[Outcome]:
+        """The runs with heads that grow: those of main, or else of the first study with such of the paper's length."""
+        if found := self.cell("main", "runtime", tau_z):
+            return found
+        full = ([each for each in self.cell(study.name, "runtime", tau_z) if is_full(each)] for study in self.studies)
+        return next(filter(None, full), [])
+
+    def statics(self) -> list[str]:
+        """The variants of study static with a fixed number of heads; the paper's own number first."""
+        study = self.study("static")
+        names = [name for name in study.variants if name.startswith("static")] if study else []
+        return sorted(names, key=lambda name: name != paper.STATIC)
+
+    def beside(self, tau_z: float, condition: str = "") -> list[Reference]:
+        """The reference controllers of a regime."""
+        return [each for each in self.references if (each.tau_z, each.condition) == (tau_z, condition)]
+
+
+def of_preset(material: Material, preset: str) -> Runs:
+    """The part of the material that belongs to one preset."""
+    return Runs(
+        preset,
+        tuple(each for each in material.studies if each.preset == preset),
+        tuple(each for each in material.outcomes if each.preset == preset),
+        tuple(each for each in material.references if each.preset == preset),
+    )
+
+
+def distinct(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Each run once, whatever studies name it and whatever it was tested on."""
+    return list({each.folder: each for each in outcomes}.values())
+
+
+def is_full(outcome: Outcome) -> bool:
+    """Whether it was to be trained as long as the paper's runs."""
+    return outcome.failure is not None or outcome.steps >= paper.STEPS
+
+
+def deltas(outcomes: Iterable[Outcome]) -> list[float]:
+    """Delta% of the runs whose figures count."""
+    return [each.delta_pct for each in outcomes if each.is_sound and each.delta_pct is not None]
+
+
+def _place(outcome: Outcome) -> tuple[str, str, float, str]:
+    return outcome.study, outcome.variant, outcome.tau_z, outcome.condition

@@ -1,0 +1,165 @@
+"""Charts as PNG and SVG files."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from incrt.report.chart import Chart, Heatmap, Panel, Series, legend
+from incrt.report.colours import SCALE
+
+_STYLE = {
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.6,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "incrt",
+}
+_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "triangle-down": "v",
+    "cross": "P",
+    "x": "X",
+}
+_MAP = LinearSegmentedColormap.from_list("incrt", SCALE)
+
+
+def write_stills(chart: Chart, folder: Path) -> list[Path]:
+    """The chart as ``name.png`` and ``name.svg``; the same chart makes the same files."""
+    paths = [folder / f"{chart.name}.png", folder / f"{chart.name}.svg"]
+    with mpl.rc_context(_STYLE):
+        figure = _draw(chart)
+        figure.savefig(paths[0], dpi=120)
+        figure.set_layout_engine("none")  # the places are found; finding them takes as long as drawing
+        figure.savefig(paths[1], metadata={"Date": None})
+    return paths
+
+
+def _draw(chart: Chart) -> Figure:
+    columns = min(chart.columns, len(chart.panels))
+    rows = -(-len(chart.panels) // columns)
+    figure = Figure(figsize=(9.0 if columns > 1 else 7.5, 0.7 + (2.9 if rows == 1 else 2.1) * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    places = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, panel in zip(places, chart.panels, strict=False):
+        _panel(axes, panel)
+    for axes in list(places)[len(chart.panels) :]:
+        axes.remove()
+    figure.suptitle(_plain(chart.title), x=0.01, ha="left", fontsize=10.5, fontweight="bold")
+    shown = legend(chart)
+    if shown:
+        names = [_plain(series.label) for series in shown]
+        across = max(1, min(len(names), 130 // (8 + max(map(len, names)))))
+        figure.legend([_sample(series) for series in shown], names, loc="outside lower center", ncols=across)
+    return figure
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    if panel.heatmap is not None:
+        _heat(axes, panel.heatmap)
+    for series in panel.series:
+        _series(axes, series)
+    axes.set_title(_plain(panel.title), loc="left")
+    axes.set_xlabel(_plain(panel.x_title))
+    axes.set_ylabel(_plain(panel.y_title))
+    if panel.x_ticks:
+        names = [_plain(name) for _, name in panel.x_ticks]
+        leaning = sum(map(len, names)) > 45 or len(names) > 8
+        turn: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
+        axes.set_xticks([place for place, _ in panel.x_ticks], names, **turn)
+        axes.grid(visible=False, axis="x")
+    if panel.y_whole:
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+    if panel.x_range:
+        axes.set_xlim(*panel.x_range)
+    if panel.y_range:
+        axes.set_ylim(*panel.y_range)
+
+
+def _heat(axes: Axes, heat: Heatmap) -> None:
+    mesh = axes.pcolormesh(heat.x, heat.y, heat.z, cmap=_MAP, shading="nearest", rasterized=True)
+    axes.grid(visible=False)
+    axes.figure.colorbar(mesh, ax=axes, label=_plain(heat.label))
+
+
+def _series(axes: Axes, series: Series) -> None:
+    errors = None
+    if series.low is not None and series.high is not None:
+        if series.kind == "band":
+            axes.fill_between(series.x, series.low, series.high, color=series.colour, alpha=series.opacity, lw=0)
+            return
+        errors = np.array([series.y - series.low, series.high - series.y])
+    if series.kind in {"line", "step"}:
+        drawn = "steps-post" if series.kind == "step" else "default"
+        axes.plot(series.x, series.y, drawstyle=drawn, **_stroke(series))
+        return
+    if series.kind == "bar":
+        axes.bar(series.x, series.y, series.width, **_fill(series))
+    else:
+        axes.plot(series.x, series.y, linestyle="none", **_mark(series))
+    if errors is not None:
+        colour = series.colour if series.kind == "points" else "#333333"
+        axes.errorbar(series.x, series.y, errors, fmt="none", ecolor=colour, elinewidth=1.1, capsize=2.5)
+
+
+def _stroke(series: Series) -> dict[str, Any]:
+    return {
+        "color": series.colour,
+        "linestyle": _DASHES[series.dash],
+        "linewidth": 1.3,
+        "alpha": series.opacity,
+        "solid_capstyle": "butt",
+    }
+
+
+def _fill(series: Series) -> dict[str, Any]:
+    if series.hollow:
+        return {"facecolor": "none", "edgecolor": series.colour, "hatch": "/////", "linewidth": 0.8}
+    return {"facecolor": series.colour, "edgecolor": "none", "alpha": series.opacity}
+
+
+def _mark(series: Series) -> dict[str, Any]:
+    return {
+        "marker": _MARKERS[series.marker],
+        "markersize": series.size * 0.75,
+        "markerfacecolor": "none" if series.hollow else series.colour,
+        "markeredgecolor": series.colour,
+        "markeredgewidth": 1.0 if series.hollow else 0.0,
+        "alpha": series.opacity,
+    }
+
+
+def _sample(series: Series) -> Any:
+    """What stands before the series' name in the legend."""
+    if series.kind == "bar":
+        return Patch(**_fill(series))
+    if series.kind == "band":
+        return Patch(facecolor=series.colour, alpha=series.opacity)
+    if series.kind == "points":
+        return Line2D([], [], linestyle="none", **_mark(series))
+    return Line2D([], [], **_stroke(series))
+
+
+def _plain(words: str) -> str:
+    """Matplotlib takes what is between dollars for mathematics."""
+    return words.replace("$", r"\$")

@@ -1,0 +1,173 @@
+"""Charts of any study: what its variants reach, what is left of it under other conditions, and how they learn."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from incrt.report.chart import Chart, Panel, Series, slug
+from incrt.report.curves import mean_curve
+from incrt.report.outcomes import Outcome, StudyRecord
+from incrt.report.pieces import (
+    MEASURES,
+    STEPS,
+    Measure,
+    Place,
+    beside,
+    counted,
+    mean_mark,
+    reference_lines,
+    regime_name,
+    seed_dots,
+    values_of,
+)
+from incrt.report.view import View, regimes
+
+_OWN = ("main", "static", "k_max", "grace")
+"""Studies whose results have figures in the paper."""
+_MOST_BANDS = 7
+"""More bands than this only hide each other."""
+
+
+def study_charts(view: View) -> list[Chart]:
+    """What the paper has no figure for."""
+    found: list[Chart | None] = []
+    for record in view.runs.studies:
+        if record.name in {"main", "static"}:
+            found.append(_results(view, record, "headroom", ("headroom_closed",)))
+        elif record.conditions:
+            found.append(_conditions(view, record))
+        elif record.name not in _OWN:
+            found.append(_results(view, record, "results", ("delta_pct", "headroom_closed")))
+    found += [_learning(view, record, _shown_before(view, record)) for record in view.runs.studies]
+    return [chart for chart in found if chart is not None]
+
+
+def _results(view: View, record: StudyRecord, name: str, measures: Sequence[Measure]) -> Chart | None:
+    """Mean with interval and a dot a seed, a panel a measure."""
+    numbers = [len(view.sound(record.name, variant, tau_z)) for variant in record.variants for tau_z in regimes(record)]
+    if not any(numbers):
+        return None
+    words = (
+        "Headroom closed is 0 at the best constant gains and 1 at the clairvoyant controller. "
+        if "headroom_closed" in measures
+        else ""
+    )
+    return Chart(
+        f"{name}-{slug(record.name)}",
+        f"{record.name}: headroom closed" if name == "headroom" else f"{record.name}: results of the variants",
+        f"{record.about} Means with the 95 % Student interval; small dots are seeds ({counted(numbers)}). {words}"
+        "Grey lines: the reference controllers.",
+        view.preset,
+        (record.name,),
+        tuple(_result_panel(view, record, measure) for measure in measures),
+        2 if len(record.variants) * len(record.regimes) <= 8 else 1,
+    )
+
+
+def _result_panel(view: View, record: StudyRecord, measure: Measure) -> Panel:
+    """Regimes are groups on the axis; where there is one only, the axis names the variants."""
+    one = len(record.regimes) == 1
+    series: list[Series] = []
+    for group, tau_z in enumerate(regimes(record)):
+        ends = (-0.5, len(record.variants) - 0.5) if one else (group - 0.46, group + 0.46)
+        series += reference_lines(view, tau_z, *ends, measure)
+        for index, variant in enumerate(record.variants):
+            x, width = (index, 0.5) if one else beside(group, index, len(record.variants))
+            place: Place = {"x": x, "width": width, "tau_z": tau_z, "variant": variant}
+            series += _mean_and_dots(view, view.sound(record.name, variant, tau_z), measure, place, named=not one)
+    names = record.variants if one else [regime_name(tau_z) for tau_z in regimes(record)]
+    ticks = tuple((float(index), name) for index, name in enumerate(names))
+    title = regime_name(regimes(record)[0]) if one else ""
+    x_range = (-0.5, len(names) - 0.5)
+    return Panel(title, "", MEASURES[measure], tuple(series), x_ticks=ticks, x_range=x_range)
+
+
+def _mean_and_dots(
+    view: View, runs: Sequence[Outcome], measure: Measure, place: Place, *, named: bool = True
+) -> list[Series]:
+    look = view.look(place["variant"])
+    half: Place = {**place, "x": place["x"] + place["width"] / 4, "width": place["width"] / 2}
+    dots: Place = {**half, "x": place["x"] - place["width"] / 5}
+    marks = mean_mark("points", values_of(runs, measure), look, place["variant"], **half)
+    if not named:
+        marks = [dataclasses.replace(mark, label="") for mark in marks]
+    return [*seed_dots(runs, measure, look.colour, **dots), *marks]
+
+
+def _conditions(view: View, record: StudyRecord) -> Chart | None:
+    """What is left of the results on other tests; a panel a regime."""
+    conditions = [name for name in dict.fromkeys(["", *record.conditions]) if _tested(view, record, name)]
+    if not conditions:
+        return None
+    return Chart(
+        f"conditions-{slug(record.name)}",
+        f"{record.name}: results under other conditions",
+        f"{record.about} Mean Δ% against the baseline under the same condition, with the 95 % Student interval over the "
+        "seeds. Grey lines: the reference controllers under that condition.",
+        view.preset,
+        (record.name,),
+        tuple(_condition_panel(view, record, tau_z, conditions) for tau_z in regimes(record)),
+        1,
+    )
+
+
+def _tested(view: View, record: StudyRecord, condition: str) -> bool:
+    return any(view.sound(record.name, each, tau_z, condition) for each in record.variants for tau_z in regimes(record))
+
+
+def _condition_panel(view: View, record: StudyRecord, tau_z: float, conditions: Sequence[str]) -> Panel:
+    series: list[Series] = []
+    for group, condition in enumerate(conditions):
+        series += reference_lines(view, tau_z, group - 0.42, group + 0.42, condition=condition)
+        for index, variant in enumerate(record.variants):
+            x, width = beside(group, index, len(record.variants))
+            sample = values_of(view.sound(record.name, variant, tau_z, condition), "delta_pct")
+            place: Place = {"x": x, "width": width, "tau_z": tau_z, "variant": variant}
+            series += mean_mark("points", sample, view.look(variant), variant, **place)
+    ticks = tuple((float(group), name or "as trained") for group, name in enumerate(conditions))
+    ends = (-0.5, len(conditions) - 0.5)
+    return Panel(
+        regime_name(tau_z), "", MEASURES["delta_pct"], tuple(series), x_ticks=ticks, x_range=ends, tau_z=tau_z
+    )
+
+
+def _shown_before(view: View, record: StudyRecord) -> bool:
+    """Whether the runs of this study are all in studies before it: its curves are the same."""
+    earlier = {other.name for other in view.runs.studies[: view.runs.studies.index(record)]}
+    return {run.folder for run in view.runs.of(record.name)} <= {run.folder for run in view.runs.of(*earlier)}
+
+
+def _learning(view: View, record: StudyRecord, shown_before: bool) -> Chart | None:  # noqa: FBT001
+    """Mean return over environment steps; a panel a regime."""
+    panels = [] if shown_before else [_learning_panel(view, record, tau_z) for tau_z in regimes(record)]
+    panels = [panel for panel in panels if panel.series]
+    if not panels:
+        return None
+    banded = len(record.variants) <= _MOST_BANDS
+    return Chart(
+        f"learning-{slug(record.name)}",
+        f"{record.name}: return while training",
+        "Mean return of the episodes that ended, over the seeds"
+        + (", with its 95 % Student interval" if banded else "")
+        + "; where some runs are longer than others, the mean of those that got so far. Higher is better.",
+        view.preset,
+        (record.name,),
+        tuple(panels),
+        3,
+    )
+
+
+def _learning_panel(view: View, record: StudyRecord, tau_z: float) -> Panel:
+    bands, lines = [], []
+    for variant in record.variants:
+        curve = mean_curve(
+            [(history.steps, history.returns) for history in view.histories(view.sound(record.name, variant, tau_z))]
+        )
+        if curve is None:
+            continue
+        look = view.look(variant)
+        about = Series("line", curve.x, curve.mean, look.colour, variant, tau_z=tau_z, variant=variant)
+        lines.append(about)
+        ends = dataclasses.replace(about, kind="band", label="", low=curve.low, high=curve.high, opacity=0.18)
+        bands.append(ends)
+    shown = [*(bands if len(bands) <= _MOST_BANDS else []), *lines]
+    return Panel(regime_name(tau_z), STEPS, "return of an episode", tuple(shown), tau_z=tau_z)

@@ -1,0 +1,76 @@
+"""One episode a payload of a trained policy, kept for the report's figures."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors
+import safetensors.numpy
+from jax import Array
+
+from incrt.attention import Attention, attention_weights
+from incrt.bench import Bench, Params, make_bench
+from incrt.evaluation import Trajectory, evaluation_draws, remembered_rollout
+from incrt.files import write_whole
+from incrt.report.outcomes import Episodes
+from incrt.runs import Trained
+from incrt.sac import policy
+from incrt.sac.policy import LearnedPolicy
+
+EPISODES = "episodes.safetensors"
+_EVERY = 2
+"""One control step in so many is kept."""
+_MOMENTS = 25
+"""How often in an episode the attention is looked at."""
+
+
+def record_episodes(path: Path, run: Trained, trajectory: Trajectory) -> None:
+    """Write the first rollout of each payload, and the attention in the middle one."""
+    config = run.bench
+    first: Trajectory = jax.tree.map(lambda x: np.asarray(x)[:: config.eval_rollouts, ::_EVERY], trajectory)
+    learned = policy.load(run.folder / "policy.safetensors")
+    middle = len(config.eval_payloads) // 2 * config.eval_rollouts
+    keys, payloads = evaluation_draws(config)
+    bench, params = make_bench(config)
+    contexts = _contexts(bench, params, learned, keys[middle], payloads[middle])
+    moments = np.unique(np.linspace(0, config.horizon - 1, _MOMENTS).astype(int))
+    tensors = {
+        "payloads": np.asarray(config.eval_payloads),
+        "time": first.time[0],
+        "q": first.q,
+        "q_d": first.q_d,
+        "torque": first.torque,
+        "k_d": first.gains.k_d,
+        "lam": first.gains.lam,
+        "eta": first.gains.eta,
+        "attention": _attention(learned, contexts[moments]),
+        "attention_time": np.asarray(trajectory.time)[middle, moments],
+    }
+    kept = {name: np.ascontiguousarray(tensor, np.float32) for name, tensor in tensors.items()}
+    write_whole(path, safetensors.numpy.save(kept))
+
+
+def load_episodes(path: Path) -> Episodes:
+    """What :func:`record_episodes` wrote; anything else is refused."""
+    try:
+        tensors = safetensors.numpy.load_file(path)
+        return Episodes(**{name: tensor.astype(np.float64) for name, tensor in tensors.items()})
+    except (OSError, TypeError, safetensors.SafetensorError) as error:
+        raise ValueError(f"{path} holds no episodes: {error}") from None
+
+
+@partial(jax.jit, static_argnums=0)
+def _contexts(bench: Bench, params: Params, learned: LearnedPolicy, key: Array, payload: Array) -> Any:
+    """What the policy saw at each step of an episode."""
+    return remembered_rollout(bench, params, learned, key, payload)[1]
+
+
+def _attention(learned: LearnedPolicy, contexts: Array) -> Any:
+    """Of the active heads: (moments, heads, W)."""
+    body = learned.actor.encoder.body
+    if not isinstance(body, Attention):
+        return np.zeros((len(contexts), 0, contexts.shape[1]))
+    return np.asarray(attention_weights(body, learned.mask, jnp.asarray(contexts)))[:, np.asarray(learned.mask)]

@@ -1,0 +1,83 @@
+"""Tasks on Ray: on a cluster that is there, or on one that is started here for the study.
+
+Every node must have incrt installed and see the study's folder under the same path. A task whose worker or node died is
+started again by the schedule, wherever Ray has room, and goes on from the runs' own checkpoints.
+"""
+
+import sys
+from typing import Any
+
+from incrt.studies.backend import Ended
+from incrt.studies.tasks import Found, Task
+
+try:
+    import ray
+    from ray.exceptions import RayError, RayTaskError
+except ImportError as error:
+    raise ValueError(f"--backend ray needs Ray: pip install 'incrt[ray]' ({error})") from None
+
+
+class RayBackend:
+    """All tasks at once; Ray starts each when the cores or the GPU that it needs are free."""
+
+    def __init__(self, address: str | None, device: str, cores: int) -> None:
+        self._is_ours = not ray.is_initialized()
+        if self._is_ours:
+            try:
+                ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+            except (ConnectionError, ValueError, RuntimeError) as error:
+                raise ValueError(f"there is no Ray cluster at {address}: {error}") from None
+        self.device = self._choose(device)
+        needs = {"num_gpus": 1, "num_cpus": 1} if self.device == "gpu" else {"num_gpus": 0, "num_cpus": cores}
+        self._refuse_what_no_node_has(needs)
+        self._remote = ray.remote(max_retries=0, **needs)(_work)
+        self._running: dict[Any, Task] = {}
+
+    def _choose(self, device: str) -> str:
+        if device != "auto":
+            return device
+        return "gpu" if ray.cluster_resources().get("GPU", 0) >= 1 else "cpu"
+
+    def _refuse_what_no_node_has(self, needs: dict[str, int]) -> None:
+        """Such a task would wait for ever."""
+        wanted = {"GPU": needs["num_gpus"], "CPU": needs["num_cpus"]}
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        if not any(all(node.get(name, 0) >= count for name, count in wanted.items()) for node in nodes):
+            has = "; ".join(f"{node.get('CPU', 0):g} cores and {node.get('GPU', 0):g} GPUs" for node in nodes)
+            raise ValueError(f"a task needs {wanted['CPU']} cores and {wanted['GPU']} GPUs on one node; nodes have {has}")
+
+    def has_room(self) -> bool:
+        return True
+
+    def start(self, task: Task) -> None:
+        self._running[self._remote.remote(task.to_json())] = task
+
+    def ended(self, timeout: float) -> list[Ended]:
+        if not self._running:
+            return []
+        done, _ = ray.wait(list(self._running), num_returns=1, timeout=timeout)
+        return [_end(self._running.pop(each), each) for each in done]
+
+    def stop(self) -> None:
+        for each in self._running:
+            ray.cancel(each)
+
+    def close(self) -> None:
+        if self._is_ours:
+            ray.shutdown()
+
+
+def _end(task: Task, reference: Any) -> Ended:
+    try:
+        return Ended(task, Found(**ray.get(reference)), None)
+    except RayTaskError as error:  # an error of ours, raised there
+        return Ended(task, None, f"its worker said: {error.cause!r}")
+    except RayError as error:  # the worker or its node is gone, or was asked to stop
+        return Ended(task, None, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+
+
+def _work(task: str) -> dict[str, Any]:
+    """In a worker of Ray."""
+    from incrt.studies.worker import work
+
+    return vars(work(Task.from_json(task), lambda text: print(text, file=sys.stderr)))  # noqa: T201

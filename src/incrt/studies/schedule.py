@@ -1,0 +1,160 @@
+"""Running a study: batches are started, those that died are started again, and every run is finished once.
+
+A run is never lost to a death: it goes on from its own newest checkpoint, whoever starts it again. A batch that dies
+again and again without getting any further is halved until the run that kills its worker is alone, and that run is given
+up. Runs that another process trains are left to it, and taken over should it end before they do.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from incrt.runs import is_over
+from incrt.sac.checkpoint import steps_saved
+from incrt.studies.backend import Backend, Ended
+from incrt.studies.store import PlannedRun, Standing, Store, standing
+from incrt.studies.study import Study
+from incrt.studies.tasks import Task, halves, split
+
+_DEATHS = 3
+"""Deaths in a row without any progress after which a batch is halved."""
+_LOOK_EVERY = 1.0
+_SECONDS_BEFORE_RETRY = 5.0
+"""Between two tries at runs that another process trains."""
+
+
+class How(NamedTuple):
+    """How a study is to be run."""
+
+    device: str
+    batch: int
+    cores: int | None
+
+
+class Result(NamedTuple):
+    """What a study came to."""
+
+    finished: int
+    failed: dict[Path, str]
+    """Runs that could not be trained or evaluated, and why."""
+    stopped: bool
+    no_space: str | None
+
+
+class _Tries(NamedTuple):
+    """What is known of a batch that was started."""
+
+    deaths: int
+    """In a row, without progress."""
+    progress: int
+    """That was made when it was last started."""
+
+
+class Schedule:
+    """The run of a study on a backend."""
+
+    def __init__(self, store: Store, study: Study, backend: Backend, how: How) -> None:
+        self._store, self._study, self._backend, self._how = store, study, backend, how
+        self._plan = store.planned(study)
+        self._conditions = tuple(study.conditions)
+        self._failed: dict[Path, str] = {}
+        self._finished: set[Path] = set()
+        self._tries: dict[tuple[Path, ...], _Tries] = {}
+        self._retry_at = 0.0
+
+    def run(self, tell: Callable[[Sequence[Standing | None]], None], stop: Callable[[], bool]) -> Result:
+        """Until every run is finished or given up, or until ``stop`` says so.
+
+        ``tell`` is shown how far each run is, None standing for one that failed.
+        """
+        self._store.note_failed(self._study, {})
+        waiting = deque(self._tasks(self.standings()))
+        running, no_space, is_stopping = 0, None, False
+        while True:
+            while waiting and not is_stopping and self._backend.has_room():
+                self._start(waiting.popleft())
+                running += 1
+            for end in self._backend.ended(_LOOK_EVERY):
+                running -= 1
+                no_space = no_space or (end.found and end.found.no_space)
+                waiting.extend(self._settle(end))
+            standings = self.standings()
+            tell(standings)
+            if (stop() or no_space) and not is_stopping:
+                is_stopping = True
+                self._backend.stop()
+            if running == 0 and (is_stopping or not waiting):
+                left = self._unfinished(standings)
+                if is_stopping or not left:
+                    break
+                waiting.extend(self._try_again(standings))
+        finished = sum(each is not None and each.state == "finished" for each in standings)
+        return Result(finished, self._failed, is_stopping and bool(left), no_space)
+
+    def _start(self, task: Task) -> None:
+        deaths = self._tries[task.folders].deaths if task.folders in self._tries else 0
+        self._tries[task.folders] = _Tries(deaths, _progress(task))
+        self._backend.start(task)
+
+    def _try_again(self, standings: Sequence[Standing | None]) -> list[Task]:
+        """What is left was in another process's hands, or its worker was asked to stop: look again from time to time."""
+        time.sleep(_LOOK_EVERY)
+        if time.monotonic() < self._retry_at:
+            return []
+        self._retry_at = time.monotonic() + _SECONDS_BEFORE_RETRY
+        return self._tasks(standings)
+
+    def standings(self) -> list[Standing | None]:
+        """How far each run of the study is; None for one that failed."""
+        found: list[Standing | None] = []
+        for run in self._plan:
+            if run.folder in self._finished:
+                found.append(Standing("finished", run.cell.sac.steps))
+                continue
+            each = None if run.folder in self._failed else standing(run, self._conditions)
+            if each is not None and each.state == "finished":
+                self._finished.add(run.folder)
+            found.append(each)
+        return found
+
+    def _unfinished(self, standings: Sequence[Standing | None]) -> list[PlannedRun]:
+        pairs = zip(self._plan, standings, strict=True)
+        return [run for run, each in pairs if each is not None and each.state != "finished"]
+
+    def _tasks(self, standings: Sequence[Standing | None]) -> list[Task]:
+        """Batches of what is not finished and not in another process's hands."""
+        idle = [
+            run
+            for run, each in zip(self._plan, standings, strict=True)
+            if each is not None and each.state not in {"finished", "training"}
+        ]
+        return split(self._store, self._study, idle, self._how.batch, self._how.device, self._how.cores)
+
+    def _settle(self, end: Ended) -> list[Task]:
+        """Note what failed; gives what must be started again."""
+        if end.found is not None:
+            for folder, why in end.found.problems.items():
+                self._give_up(Path(folder), why)
+            return []
+        before = self._tries[end.task.folders]
+        deaths = 1 if _progress(end.task) > before.progress else before.deaths + 1
+        if deaths < _DEATHS:
+            self._tries[end.task.folders] = _Tries(deaths, before.progress)
+            return [end.task]
+        if len(end.task.runs) > 1:
+            return halves(end.task)
+        self._give_up(end.task.runs[0].folder, f"given up after {deaths} tries: {end.death}")
+        return []
+
+    def _give_up(self, folder: Path, why: str) -> None:
+        self._failed[folder] = why
+        self._store.note_failed(self._study, self._failed)
+
+
+def _progress(task: Task) -> int:
+    """Grows whenever a run of the batch is saved, trained or evaluated."""
+    saved = sum(max(steps_saved(run.folder / "checkpoint"), default=0) for run in task.runs)
+    done = sum(is_over(run.folder) + len(list(run.folder.glob("eval*.json"))) for run in task.runs)
+    return saved + done

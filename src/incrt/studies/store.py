@@ -1,0 +1,153 @@
+"""The folder of studies: which were asked for, their runs, and how far each run is.
+
+    studies/NAME-PRESET.json         a study as it was asked for, every setting spelled out
+    studies/NAME-PRESET.failed.json  the runs that could not be trained or evaluated, and why
+    runs/CELL/seed-N/                a run, as incrt train keeps it; studies that name the same run share it
+    references/CELL.json             the reference controllers on that cell's bench
+    logs/                            what workers said that died
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from incrt.config import BenchConfig
+from incrt.files import write_whole
+from incrt.runs import is_over, read_json
+from incrt.sac.folder import is_held
+from incrt.studies.study import Cell, Study
+
+_FAILED = ".failed.json"
+_TAIL = 4096
+"""Bytes from the end of a log that hold its last line."""
+
+
+class PlannedRun(NamedTuple):
+    """A run that a study asks for."""
+
+    cell: Cell
+    seed: int
+    folder: Path
+
+
+class Standing(NamedTuple):
+    """How far a run is."""
+
+    state: str
+    """waiting, training, stopped, trained (not evaluated yet) or finished."""
+    step: int
+
+
+class Store:
+    """The folder of studies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def enter(self, study: Study) -> Study:
+        """Note that a study is asked for; seeds that were asked for before stay in it. Gives the study as noted."""
+        path = self._studies / f"{study.name}-{study.preset}.json"
+        try:
+            if path.exists():
+                before = _from_json(path)
+                if before == _with_seeds(study, before.seeds):
+                    study = _with_seeds(study, tuple(sorted({*before.seeds, *study.seeds})))
+            write_whole(path, (json.dumps(_to_json(study), indent=2) + "\n").encode())
+        except OSError as error:
+            raise ValueError(f"{self.path} cannot be written: {error}") from None
+        return study
+
+    def studies(self) -> list[Study]:
+        """The studies asked for, in the order of their names."""
+        found = [path for path in sorted(self._studies.glob("*.json")) if not path.name.endswith(_FAILED)]
+        if not found:
+            raise ValueError(f"{self.path} holds no study; incrt study run NAME --out {self.path} starts one")
+        return [_from_json(path) for path in found]
+
+    def planned(self, study: Study) -> list[PlannedRun]:
+        """The runs of a study, those of one cell together."""
+        return [
+            PlannedRun(cell, seed, self.path / "runs" / cell.key / f"seed-{seed}")
+            for cell in study.cells
+            for seed in study.seeds
+        ]
+
+    def references(self, bench: BenchConfig, changes: Mapping[str, Any]) -> Path:
+        """Where the reference controllers of a bench are kept, tested with some fields changed; none sees a window."""
+        text = json.dumps([repr(bench.replace(window=1)), changes], sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+        return self.path / "references" / f"tau{bench.tau_z:g}-{digest}.json"
+
+    def note_failed(self, study: Study, failed: Mapping[Path, str]) -> None:
+        """Keep why runs could not be trained or evaluated."""
+        path, content = self._failed(study), {str(run.relative_to(self.path)): why for run, why in failed.items()}
+        if content or path.exists():
+            write_whole(path, (json.dumps(content, indent=2) + "\n").encode())
+
+    def failed(self, study: Study) -> dict[str, str]:
+        """Runs that could not be trained or evaluated when the study was last run, and why."""
+        path = self._failed(study)
+        return dict(read_json(path)) if path.exists() else {}
+
+    def _failed(self, study: Study) -> Path:
+        return self._studies / f"{study.name}-{study.preset}{_FAILED}"
+
+    @property
+    def _studies(self) -> Path:
+        return self.path / "studies"
+
+
+def evaluation_file(folder: Path, condition: str) -> Path:
+    """Where a run's figures on a test are kept; the empty condition is what it was trained on."""
+    if not condition:
+        return folder / "eval.json"
+    digest = hashlib.sha256(condition.encode()).hexdigest()[:8]
+    return folder / f"eval-{digest}.json"
+
+
+def standing(run: PlannedRun, conditions: Sequence[str]) -> Standing:
+    """How far a run is."""
+    if not is_over(run.folder):
+        step = _last_step(run.folder / "metrics.jsonl")
+        if is_held(run.folder):
+            return Standing("training", step)
+        return Standing("stopped" if step else "waiting", step)
+    is_evaluated = all(evaluation_file(run.folder, condition).exists() for condition in ("", *conditions))
+    return Standing("finished" if is_evaluated else "trained", run.cell.sac.steps)
+
+
+def _last_step(log: Path) -> int:
+    """The step that a log of stretches has come to; its last line may be half written."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+            lines = file.read().split(b"\n")
+        return int(json.loads(lines[-2])["step"])
+    except (OSError, ValueError, IndexError, KeyError, TypeError):
+        return 0
+
+
+def _with_seeds(study: Study, seeds: tuple[int, ...]) -> Study:
+    return Study(**{**_fields(study), "seeds": seeds})
+
+
+def _fields(study: Study) -> dict[str, Any]:
+    return {name: getattr(study, name) for name in study.__dataclass_fields__}
+
+
+def _to_json(study: Study) -> dict[str, Any]:
+    cells = [{"variant": cell.variant, **cell.settings()} for cell in study.cells]
+    return {**_fields(study), "cells": cells}
+
+
+def _from_json(path: Path) -> Study:
+    found = read_json(path)
+    try:
+        cells = tuple(Cell.from_settings(cell.pop("variant"), cell) for cell in found.pop("cells"))
+        lists = {name: tuple(found.pop(name)) for name in ("seeds", "trained_by")}
+        return Study(cells=cells, **lists, **found)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} does not describe a study: {error}") from None

@@ -1,0 +1,223 @@
+"""A study: which variants are trained in which regimes with which seeds, and on what else they are tested.
+
+Studies are declared in TOML. Those that come with the library lie in ``declared/``; a user's own is a file of the same
+form:
+
+    about = "One sentence."                     # what it is to show
+    seeds = "42-51"                             # unless the command says otherwise
+    regimes = [{ tau_z = 5, window = 20 }]
+    compare = "runtime"                         # optional: the variant that the others are compared with
+    [common]                                    # optional: what differs from the preset in all variants
+    sac.steps = 20000
+    [variants]                                  # and in one: fields of bench, encoder, runtime and sac
+    runtime = {}
+    "eight heads".encoder = { encoder = "static", k_init = 8 }
+    [conditions]                                # optional: fields of the bench that differ in a test after training
+    "payload 3 kg".eval_payloads = [3.0]
+
+``trained_by`` names the studies that train the runs of one that only tests them.
+"""
+
+import dataclasses
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from incrt.config import (
+    BenchConfig,
+    EncoderConfig,
+    RuntimeConfig,
+    SacConfig,
+    encoder_preset,
+    parse_seeds,
+    preset,
+    runtime_preset,
+)
+
+_DECLARED = Path(__file__).parent / "declared"
+_KEYS = {
+    "about": str,
+    "seeds": str,
+    "regimes": list,
+    "compare": str,
+    "trained_by": list,
+    "common": dict,
+    "variants": dict,
+    "conditions": dict,
+}
+_NEEDED = ("about", "seeds", "regimes", "variants")
+_PARTS = ("bench", "encoder", "runtime", "sac")
+_OF_REGIME = ("tau_z", "window")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Runs that differ in their seeds alone."""
+
+    variant: str
+    bench: BenchConfig
+    encoder: EncoderConfig
+    runtime: RuntimeConfig
+    sac: SacConfig
+
+    def settings(self) -> dict[str, Any]:
+        """Every field of the four configurations, as JSON has it."""
+        settings = {name: dataclasses.asdict(getattr(self, name)) for name in _PARTS}
+        return dict(json.loads(json.dumps(settings)))
+
+    @classmethod
+    def from_settings(cls, variant: str, settings: Mapping[str, Any]) -> Self:
+        """The cell that has these settings."""
+        return cls(
+            variant,
+            BenchConfig(**settings["bench"]),
+            EncoderConfig(**settings["encoder"]),
+            RuntimeConfig(**settings["runtime"]),
+            SacConfig(**settings["sac"]),
+        )
+
+    @property
+    def key(self) -> str:
+        """The name of its folder: what it is at a glance, and a digest of all its settings; the variant's name is none.
+
+        Studies that name the same runs share them.
+        """
+        digest = hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode()).hexdigest()[:10]
+        return f"{self.encoder.encoder}-tau{self.bench.tau_z:g}-w{self.bench.window}-{digest}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study for one preset. Its conditions are by name the fields of the bench that differ in a test."""
+
+    name: str
+    preset: str
+    about: str
+    cells: tuple[Cell, ...]
+    seeds: tuple[int, ...]
+    compare: str | None
+    trained_by: tuple[str, ...]
+    conditions: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Names, in the order of the declaration."""
+        return tuple(dict.fromkeys(cell.variant for cell in self.cells))
+
+
+def declared_studies() -> dict[str, str]:
+    """The studies that come with the library, and what each is about."""
+    return {path.stem: _parse(path)["about"] for path in sorted(_DECLARED.glob("*.toml"))}
+
+
+def load_study(name: str, preset_name: str, seeds: Sequence[int] | None = None) -> Study:
+    """A study by its name, or a user's own by its file; all its settings are checked."""
+    path = _find(name)
+    try:
+        return _build(path.stem, _parse(path), preset_name, seeds)
+    except ValueError as error:
+        raise ValueError(f"study {name}: {error}") from None
+
+
+def _find(name: str) -> Path:
+    path = Path(name) if name.endswith(".toml") else _DECLARED / f"{name}.toml"
+    if not path.is_file() or (path.parent == _DECLARED and not re.fullmatch(r"\w+", path.stem)):
+        known = ", ".join(sorted(each.stem for each in _DECLARED.glob("*.toml")))
+        raise ValueError(f"there is no study {name!r}; accepted: {known}, or a file that ends in .toml")
+    return path
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    if unknown := sorted(found.keys() - _KEYS):
+        raise ValueError(f"unknown key {', '.join(unknown)}; accepted: {', '.join(_KEYS)}")
+    if missing := [key for key in _NEEDED if key not in found]:
+        raise ValueError(f"{', '.join(missing)} must be given")
+    for key, value in found.items():
+        if not isinstance(value, _KEYS[key]):
+            raise ValueError(f"{key} must be a {_words(_KEYS[key])}, got {value!r}")
+    return found
+
+
+def _words(kind: type) -> str:
+    return {str: "text", list: "list", dict: "table"}[kind]
+
+
+def _build(name: str, declared: Mapping[str, Any], preset_name: str, seeds: Sequence[int] | None) -> Study:
+    if not re.fullmatch(r"\w[\w-]*", name):
+        raise ValueError(f"a study's file must be named by letters, digits, _ and -; got {name!r}")
+    if not declared["regimes"] or not declared["variants"]:
+        raise ValueError("regimes and variants must have at least one entry each")
+    for regime in declared["regimes"]:
+        if not isinstance(regime, dict) or "tau_z" not in regime or not regime.keys() <= set(_OF_REGIME):
+            raise ValueError(f"a regime must have tau_z and may have window, got {regime!r}")
+    common = _parts("common", declared.get("common", {}))
+    cells = tuple(
+        _cell(variant, preset_name, regime, common, _parts(f"variant {variant!r}", changes))
+        for variant, changes in declared["variants"].items()
+        for regime in declared["regimes"]
+    )
+    found = Study(
+        name=name,
+        preset=preset_name,
+        about=declared["about"],
+        cells=cells,
+        seeds=tuple(parse_seeds(declared["seeds"]) if seeds is None else seeds),
+        compare=declared.get("compare"),
+        trained_by=tuple(declared.get("trained_by", ())),
+        conditions=declared.get("conditions", {}),
+    )
+    _check(found)
+    return found
+
+
+def _check(study: Study) -> None:
+    if study.compare is not None and study.compare not in study.variants:
+        raise ValueError(f"compare must be one of the variants {', '.join(study.variants)}; got {study.compare!r}")
+    places = [(cell.variant, cell.bench.tau_z) for cell in study.cells]
+    if len(set(places)) < len(places):
+        raise ValueError("regimes must differ in tau_z")
+    for name, changes in study.conditions.items():
+        if not isinstance(changes, dict) or not changes:
+            raise ValueError(f"condition {name!r} must name at least one field of the bench")
+        for cell in study.cells:
+            try:
+                cell.bench.replace(**changes)
+            except ValueError as error:
+                raise ValueError(f"condition {name!r}: {error}") from None
+
+
+def _parts(where: str, changes: Any) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(changes, dict) or not all(isinstance(each, dict) for each in changes.values()):
+        raise ValueError(f"{where} must hold tables of fields, such as encoder.k_max = 4; got {changes!r}")
+    if unknown := sorted(changes.keys() - set(_PARTS)):
+        raise ValueError(f"{where} has an unknown part {', '.join(unknown)}; accepted: {', '.join(_PARTS)}")
+    return changes
+
+
+def _cell(
+    variant: str,
+    preset_name: str,
+    regime: Mapping[str, Any],
+    common: Mapping[str, Mapping[str, Any]],
+    own: Mapping[str, Mapping[str, Any]],
+) -> Cell:
+    fields = {part: {**common.get(part, {}), **own.get(part, {})} for part in _PARTS}
+    try:
+        return Cell(
+            variant,
+            preset(preset_name, **{**regime, **fields["bench"]}),
+            encoder_preset(preset_name, **fields["encoder"]),
+            runtime_preset(preset_name, **fields["runtime"]),
+            SacConfig().replace(**fields["sac"]),
+        )
+    except ValueError as error:
+        raise ValueError(f"variant {variant!r}: {error}") from None

@@ -1,0 +1,84 @@
+"""A batch of runs as a task for a worker, and what became of it; both travel as JSON."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from incrt.studies.store import PlannedRun, Store
+from incrt.studies.study import Cell, Study
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs that one worker trains together and evaluates."""
+
+    store: Path
+    runs: tuple[PlannedRun, ...]
+    conditions: Mapping[str, Mapping[str, Any]]
+    trained_by: tuple[str, ...]
+    """Not empty: the runs are only evaluated, and these studies train them."""
+    device: str
+    cores: int | None
+    """On a CPU, how many runs train at a time; None for as many as there are cores."""
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return tuple(run.folder for run in self.runs)
+
+    def to_json(self) -> str:
+        runs = [(run.cell.variant, run.cell.settings(), run.seed, str(run.folder)) for run in self.runs]
+        return json.dumps({**vars(self), "store": str(self.store), "runs": runs})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Task":
+        found = json.loads(text)
+        runs = tuple(
+            PlannedRun(Cell.from_settings(variant, settings), seed, Path(folder))
+            for variant, settings, seed, folder in found["runs"]
+        )
+        paths = {"store": Path(found["store"]), "trained_by": tuple(found["trained_by"])}
+        return cls(**{**found, **paths, "runs": runs})
+
+
+@dataclass
+class Found:
+    """What a worker says at the end of a task."""
+
+    problems: dict[str, str] = field(default_factory=dict)
+    """Folders of runs that could not be trained or evaluated, and why."""
+    held: list[str] = field(default_factory=list)
+    """Folders of runs that another process trains."""
+    stopped: bool = False
+    """Whether the worker was asked to stop before the end."""
+    no_space: str | None = None
+    """Why nothing more can be written at all."""
+
+    def to_json(self) -> str:
+        return json.dumps(vars(self))
+
+
+def split(store: Store, study: Study, runs: Sequence[PlannedRun], size: int, device: str, cores: int | None) -> list[Task]:
+    """Tasks of at most ``size`` runs. Runs that can advance in step are together, those of one cell first of all."""
+    paces: dict[Any, list[PlannedRun]] = {}
+    for run in runs:
+        paces.setdefault((run.cell.sac.steps, run.cell.runtime.check_every), []).append(run)
+    return [
+        Task(store.path, part, study.conditions, study.trained_by, device, cores)
+        for pace in paces.values()
+        for part in _parts(pace, size)
+    ]
+
+
+def halves(task: Task) -> list[Task]:
+    """The task in two, so that the run that kills its worker is found."""
+    middle = len(task.runs) // 2
+    return [Task(**{**vars(task), "runs": part}) for part in (task.runs[:middle], task.runs[middle:])]
+
+
+def _parts(runs: Iterable[PlannedRun], size: int) -> Iterator[tuple[PlannedRun, ...]]:
+    left = list(runs)
+    while left:
+        yield tuple(left[:size])
+        del left[:size]

@@ -1,0 +1,128 @@
+"""Trains and evaluates one batch: what a process of the local backend, or a task of Ray, does."""
+
+import errno
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from incrt.compiled import keep_compiled
+from incrt.files import write_whole
+from incrt.runs import evaluate_run, find_runs, is_over, reference_evaluation, reference_rows
+from incrt.sac.folder import HeldError
+from incrt.sac.training import Job, bench_job, train
+from incrt.studies.episodes import EPISODES, record_episodes
+from incrt.studies.store import PlannedRun, Store, evaluation_file
+from incrt.studies.tasks import Found, Task
+from incrt.tuning import CONTROLLERS
+
+_SAVE_EVERY = 5000
+_NOTHING_FITS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+def work(task: Task, warn: Callable[[str], None]) -> Found:
+    """Train what is not trained, evaluate what is not evaluated. What goes wrong with one run leaves the others be."""
+    keep_compiled()
+    found = Found()
+    try:
+        unfinished = [run for run in task.runs if not is_over(run.folder)]
+        if task.trained_by:
+            for run in unfinished:
+                names = " or ".join(f"incrt study run {name}" for name in task.trained_by)
+                found.problems[str(run.folder)] = f"is not trained: {names} does that"
+        elif unfinished:
+            _train(task, unfinished, found, warn)
+        trained = [run for run in task.runs if is_over(run.folder)]
+        left_out = {*found.problems, *found.held}
+        found.stopped = any(run not in trained and str(run.folder) not in left_out for run in task.runs)
+        if not found.stopped:
+            _evaluate(task, trained, found)
+    except OSError as error:
+        if error.errno not in _NOTHING_FITS:
+            raise
+        found.no_space = str(error)
+    return found
+
+
+def _train(task: Task, runs: list[PlannedRun], found: Found, warn: Callable[[str], None]) -> None:
+    def refused(job: Job, error: ValueError) -> None:
+        if isinstance(error, HeldError):
+            found.held.append(str(job.folder))
+        elif isinstance(error.__cause__, OSError) and error.__cause__.errno in _NOTHING_FITS:
+            raise error.__cause__
+        else:
+            found.problems[str(job.folder)] = str(error)
+
+    jobs = [
+        bench_job(
+            run.folder,
+            run.seed,
+            run.cell.bench,
+            encoder=run.cell.encoder,
+            runtime=run.cell.runtime,
+            sac=run.cell.sac,
+        )
+        for run in runs
+    ]
+    train(jobs, task.device, _SAVE_EVERY, warn=warn, on_refused=refused, cores=task.cores)
+
+
+def _evaluate(task: Task, runs: list[PlannedRun], found: Found) -> None:
+    tests = {"": {}, **task.conditions}
+    for run in runs:
+        try:
+            for name, changes in tests.items():
+                _references(Store(task.store), run, changes)
+                _evaluate_on(run, name, changes)
+        except ValueError as error:
+            found.problems[str(run.folder)] = str(error)
+
+
+def _evaluate_on(run: PlannedRun, condition: str, changes: Any) -> None:
+    path = evaluation_file(run.folder, condition)
+    if path.exists():
+        return
+    (trained,) = find_runs(run.folder)
+    figures, trajectory = evaluate_run(trained, **changes)
+    if not condition:
+        record_episodes(run.folder / EPISODES, trained, trajectory)
+    tested = {"condition": condition} if condition else {}
+    write_whole(path, (json.dumps({**tested, **figures}, indent=2, allow_nan=False) + "\n").encode())
+
+
+def _references(store: Store, run: PlannedRun, changes: Any) -> None:
+    """What stands beside the learned results, once for all runs on a bench."""
+    path = store.references(run.cell.bench, changes)
+    if path.exists():
+        return
+    config = run.cell.bench.replace(**changes)
+    found = {name: reference_evaluation(name, run.cell.bench, config)[0] for name in CONTROLLERS}
+    rows = reference_rows({"tau_z": config.tau_z}, found)
+    write_whole(path, (json.dumps(rows, indent=2, allow_nan=False) + "\n").encode())
+
+
+def main() -> None:
+    """A worker of the local backend: the task is the first line of stdin, what became of it the last of stdout."""
+    answer, sys.stdout = sys.stdout, sys.stderr  # whatever libraries print must not be taken for the answer
+    task = Task.from_json(sys.stdin.readline())
+    threading.Thread(target=_stop_without_parent, daemon=True).start()
+    found = work(task, lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201
+    answer.write(found.to_json() + "\n")
+
+
+def _stop_without_parent() -> None:
+    """Stdin ends when whoever started this worker is gone: then save what was done and end as well."""
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except Exception:  # noqa: BLE001 the last line that it says is the reason shown
+        traceback.print_exc()
+        sys.exit(1)
