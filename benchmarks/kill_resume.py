@@ -65,7 +65,7 @@ def run_child(folder: Path, steps: int, kill_after: float | None = None) -> str:
 def contents(folder: Path, steps: int) -> dict[str, Any]:
     """All that must not depend on kills."""
     found: dict[str, Any] = {}
-    for path in sorted(folder.glob("seed-*/**/*")):
+    for path in sorted(folder.glob("**/seed-*/**/*")):
         name = str(path.relative_to(folder))
         if path.name == "metrics.jsonl":
             lines = [json.loads(line) for line in path.read_text().splitlines()]

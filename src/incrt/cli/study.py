@@ -1,11 +1,10 @@
 """``incrt study``: run a study, see how far it is, list those that come with the library."""
 
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Union
+from typing import Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
@@ -14,6 +13,7 @@ from incrt.cli.study_display import StudyDisplay, standing_rows, status_table
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import parse_seeds
 from incrt.config.rules import COUNT, whole
+from incrt.sac.population import usable_cores
 from incrt.sac.training import until_signalled
 from incrt.studies.backend import Backend, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
@@ -78,8 +78,7 @@ class RunStudy:
             ray = RayBackend(self.address, self.device, cores)
             return ray, How(ray.device, self.batch or (_GPU_BATCH if ray.device == "gpu" else cores), cores)
         device = _local_device(self.device)
-        cores = self.cores or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        batch = self.batch or (_GPU_BATCH if device == "gpu" else _RUNS_PER_CORE * cores)
+        batch = self.batch or (_GPU_BATCH if device == "gpu" else _RUNS_PER_CORE * (self.cores or usable_cores()))
         return LocalBackend(store.path / "logs"), How(device, batch, self.cores)
 
     def _say(self, study: Study, planned: int, result: Result) -> None:
@@ -146,7 +145,7 @@ class ListStudies:
 
     def run(self) -> None:
         """Print their names and what they are about."""
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name, about in declared_studies().items():
             study = load_study(name, "memory")
             runs = 0 if study.trained_by else len(study.cells) * len(study.seeds)
@@ -167,11 +166,9 @@ class StudyCommand:
     """Run studies: named sets of runs behind a claim."""
 
     command: Annotated[
-        Union[
-            Annotated[RunStudy, tyro.conf.subcommand("run")],
-            Annotated[Status, tyro.conf.subcommand("status")],
-            Annotated[ListStudies, tyro.conf.subcommand("list")],
-        ],
+        Annotated[RunStudy, tyro.conf.subcommand("run")]
+        | Annotated[Status, tyro.conf.subcommand("status")]
+        | Annotated[ListStudies, tyro.conf.subcommand("list")],
         tyro.conf.arg(name=""),
     ]
 

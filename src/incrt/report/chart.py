@@ -11,6 +11,8 @@ Kind = Literal["line", "step", "band", "bar", "points"]
 Dash = Literal["solid", "dash", "dot", "dashdot"]
 Marker = Literal["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x"]
 Range = tuple[float, float]
+SYMBOL = re.compile(r"\b(τ|K)_(z|max|d)\b")
+"""Names in texts whose second part is set below the line, wherever that can be done."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Heatmap:
     """(y, x)."""
     label: str
     """What the value is."""
+    variant: str = ""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def _in_parts(steps: Floats, values: Floats, last: float, parts: int) -> Floats:
     known = np.isfinite(values)
     sums = np.bincount(part[known], values[known], parts)
     counts = np.bincount(part[known], minlength=parts)
-    return np.divide(sums, counts, out=np.full(parts, np.nan), where=counts > 0)
+    return np.asarray(np.divide(sums, counts, out=np.full(parts, np.nan), where=counts > 0), float)
 
 
 def _spread(values: Floats, counts: Floats) -> Floats:

@@ -3,11 +3,12 @@
 Colours of text and grid are the page's business: they follow its light or dark.
 """
 
+import html
 from typing import Any
 
 import numpy as np
 
-from incrt.report.chart import Chart, Heatmap, Panel, Series
+from incrt.report.chart import SYMBOL, Chart, Heatmap, Panel, Series
 from incrt.report.colours import SCALE
 from incrt.report.outcomes import Floats
 
@@ -25,7 +26,7 @@ def _panel(panel: Panel) -> dict[str, Any]:
     about: list[dict[str, Any]] = []
     if panel.heatmap is not None:
         data.append(_heatmap(panel.heatmap))
-        about.append(_about(panel.tau_z, ""))
+        about.append(_about(panel.tau_z, panel.heatmap.variant))
     for series in panel.series:
         traces = _traces(series)
         data += traces
@@ -73,7 +74,7 @@ def _traces(series: Series) -> list[dict[str, Any]]:
     trace: dict[str, Any] = {"name": _text(series.label or series.variant)}
     if series.kind in {"line", "step"}:
         kept = thinned(len(series.x))
-        trace |= {"type": "scatter", "mode": "lines", "x": _numbers(series.x[kept]), "y": _numbers(series.y[kept])}
+        trace |= {"type": "scatter", "mode": "lines", **_places(series.x[kept]), "y": _numbers(series.y[kept])}
         trace["line"] = {"color": series.colour, "dash": series.dash, "width": 1.8}
         if series.kind == "step":
             trace["line"]["shape"] = "hv"
@@ -102,7 +103,13 @@ def _bar(series: Series) -> dict[str, Any]:
     marker: dict[str, Any] = {"color": series.colour}
     if series.hollow:
         marker["line"] = {"color": series.colour, "width": 1}
-        marker["pattern"] = {"shape": "/", "fgcolor": series.colour, "bgcolor": "rgba(0,0,0,0)", "size": 6, "solidity": 0.2}
+        marker["pattern"] = {
+            "shape": "/",
+            "fgcolor": series.colour,
+            "bgcolor": "rgba(0,0,0,0)",
+            "size": 6,
+            "solidity": 0.2,
+        }
     # Notes are for who points at a bar, not to be written on it.
     return {"type": "bar", "width": series.width, "marker": marker, "textposition": "none"}
 
@@ -119,7 +126,13 @@ def _points(series: Series) -> dict[str, Any]:
 def _band(series: Series) -> list[dict[str, Any]]:
     """Two lines that are not seen, and what is between them."""
     kept = thinned(len(series.x))
-    line = {"type": "scatter", "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "x": _numbers(series.x[kept])}
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "x": _numbers(series.x[kept]),
+    }
     ends = (series.low, series.high)
     low, high = (_numbers(end[kept]) for end in ends if end is not None)
     name = _text(series.label or series.variant)
@@ -129,9 +142,17 @@ def _band(series: Series) -> list[dict[str, Any]]:
     ]
 
 
-def thinned(length: int) -> Any:
-    """Indices of at most MOST_POINTS entries, first and last among them."""
-    return np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).astype(int))
+def thinned(length: int) -> slice:
+    """At most MOST_POINTS entries, the first among them, as far from each other as they were."""
+    return slice(0, length, -(-length // MOST_POINTS) or 1)
+
+
+def _places(x: Floats) -> dict[str, Any]:
+    """Places on the axis; said by the first and the distance where they are evenly spaced."""
+    gaps = np.diff(x)
+    if len(gaps) > 1 and np.allclose(gaps, gaps[0], rtol=1e-6):
+        return {"x0": float(x[0]), "dx": float(np.mean(gaps))}
+    return {"x": _numbers(x)}
 
 
 def _numbers(values: Floats) -> list[float | int | None]:
@@ -150,6 +171,4 @@ def _clear(colour: str, opacity: float) -> str:
 
 def _text(words: str) -> str:
     """Plotly reads text as if it were HTML."""
-    return words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
+    return SYMBOL.sub(r"\1<sub>\2</sub>", html.escape(words, quote=False))

@@ -6,6 +6,8 @@ STEPS = 50_000
 """Of every run of the paper."""
 REGIMES = (1.0, 2.0, 5.0)
 SEEDS_A_REGIME = 10
+SWEPT_AT = 2.0
+"""tau_z of Tables 2 and 3."""
 STATIC = "static K=7"
 """The one head count that the paper names for INCRT-1L, at tau_z = 2."""
 
@@ -24,7 +26,7 @@ class Printed:
     """Steps until the last head has grown, in thousands."""
 
 
-_CELLS = {
+CELLS = {
     ("static", "static", 1.0): Printed(-40.0, 10, failures=0),
     ("static", "static", 2.0): Printed(-35.0, 10, failures=0),
     ("static", "static", 5.0): Printed(5.0, 10, failures=4),
@@ -39,6 +41,7 @@ _CELLS = {
     ("grace", "grace 2000", 2.0): Printed(-51.66, 5, 15.01, 12.09, failures=0, schedule=19.5),
     ("grace", "grace 5000", 2.0): Printed(-36.61, 5, 38.31, 30.85, failures=1, schedule=37.5),
 }
+"""By study, variant and tau_z."""
 DIFFERENCES = {1.0: -5.8, 2.0: -15.8, 5.0: -59.1}
 """Runtime less static, in points, by tau_z: the last column of Table 1."""
 WORST = -31.16
@@ -51,4 +54,4 @@ SATURATED_AT = 19_500
 
 def printed(study: str, variant: str, tau_z: float) -> Printed | None:
     """What the paper prints of a variant of a study; all variants with a fixed number of heads stand for INCRT-1L."""
-    return _CELLS.get((study, "static" if variant.startswith("static") else variant, tau_z))
+    return CELLS.get((study, "static" if variant.startswith("static") else variant, tau_z))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from incrt.report import paper
-from incrt.report.chart import Chart, Panel, Series
+from incrt.report.chart import Chart, Dash, Panel, Series
 from incrt.report.colours import GREY, Look
 from incrt.report.outcomes import History, Outcome
 from incrt.report.pieces import (
@@ -73,18 +73,18 @@ def _regime_bars(view: View, statics: list[str], group: int, tau_z: float) -> li
 
     def place(index: int, variant: str) -> Place:
         x, width = beside(group, index, count)
-        return {"x": x, "width": 0.9 * width, "tau_z": tau_z, "variant": variant}
+        return Place(x, 0.9 * width, tau_z, variant)
 
     def printed(index: int, study: str, variant: str, colour: str) -> None:
         if found := paper.printed(study, variant, tau_z):
             label = _PAPER + ("runtime" if variant == _RUNTIME else "static")
             where = place(index, variant if variant == _RUNTIME else "")
-            series.append(paper_mark("bar", found.mean, found.half_width, colour, label, **where))
+            series.append(paper_mark("bar", found.mean, found.half_width, colour, label, where))
 
     for index, variant in enumerate([_RUNTIME, *statics]):
         own = index if variant == _RUNTIME else index + 1
         sample = deltas(_runs_of(view, variant, tau_z))
-        series += mean_mark("bar", sample, view.look(variant), variant, **place(own, variant))
+        series += mean_mark("bar", sample, view.look(variant), variant, place(own, variant))
     printed(1, "main", _RUNTIME, view.look(_RUNTIME).colour)
     if statics:
         printed(count - 1, "static", paper.STATIC, GREY)
@@ -100,20 +100,18 @@ def strip(view: View) -> Chart | None:
     look = view.look(_RUNTIME)
     series: list[Series] = []
     for group, (tau_z, runs) in enumerate(found.items()):
-        place: Place = {"x": group, "width": 0.5, "tau_z": tau_z, "variant": _RUNTIME}
+        place = Place(group, 0.5, tau_z, _RUNTIME)
         series += reference_lines(view, tau_z, group - 0.42, group + 0.42)
-        series += seed_dots(runs, "delta_pct", look.colour, 7.0, **place)
+        series += seed_dots(runs, "delta_pct", look.colour, place, 7.0)
         mean = float(np.mean(deltas(runs)))
         note = f"mean, {regime_name(tau_z)}: {number(mean)}"
         bar = at(group - 0.3, group + 0.3), at(mean, mean)
-        series.append(
-            Series("line", *bar, look.colour, "mean", notes=(note, note), tau_z=tau_z, variant=_RUNTIME)
-        )
+        series.append(Series("line", *bar, look.colour, "mean", notes=(note, note), tau_z=tau_z, variant=_RUNTIME))
     return Chart(
         "figure-4-seeds",
         "Runtime heads, seed by seed",
-        f"The paper's Figure 4. Each dot is a seed ({counted(map(len, found.values()))} a regime), the bar is the mean. "
-        "Grey lines: the reference controllers.",
+        f"The paper's Figure 4. Each dot is a seed ({counted(map(len, found.values()))} a regime), the bar is the "
+        "mean. Grey lines: the reference controllers.",
         view.preset,
         ("main",),
         (Panel("", "memory regime", MEASURES["delta_pct"], tuple(series), x_ticks=_ticks(list(found))),),
@@ -133,7 +131,8 @@ def heads(view: View) -> Chart | None:
     return Chart(
         "figure-5-heads",
         "Active heads K(t) while training",
-        "The paper's Figure 5. The seed with the median Δ% of each regime. Dashed: a head grows; dotted: one is pruned.",
+        "The paper's Figure 5. The seed with the median Δ% of each regime. Dashed: a head grows; dotted: one is "
+        "pruned.",
         view.preset,
         ("main",),
         tuple(panels),
@@ -147,21 +146,24 @@ def _heads_panel(run: Outcome, history: History, look: Look) -> Panel:
     if not len(history.event_steps):
         steps, counts = at(0, run.steps), at(history.k_init, history.k_init)
     top = float(max(*counts, run.k_max)) + 0.6
-    about = {"tau_z": run.tau_z, "variant": _RUNTIME}
-    series = []
-    for action, label, dash in (("grow", "a head grows", "dash"), ("prune", "a head is pruned", "dot")):
-        events = [
-            step for step, what in zip(history.event_steps, history.event_actions, strict=True) if what == action
-        ]
-        if events:
-            x = np.repeat(np.array(events, float), 3)
-            y = np.tile([0.0, top, np.nan], len(events))
-            series.append(Series("line", x, y, GREY, label, dash="dash" if dash == "dash" else "dot", opacity=0.6, **about))
-    series.append(Series("step", steps, counts, look.colour, "K(t)", **about))
+    series = [
+        *_events(history, "grow", "a head grows", "dash", top),
+        *_events(history, "prune", "a head is pruned", "dot", top),
+        Series("step", steps, counts, look.colour, "K(t)", variant=_RUNTIME),
+    ]
     title = f"{regime_name(run.tau_z)}, seed {run.seed}"
     return Panel(
         title, STEPS, "heads K", tuple(series), x_range=(0, run.steps), y_range=(0, top), y_whole=True, tau_z=run.tau_z
     )
+
+
+def _events(history: History, action: str, label: str, dash: Dash, top: float) -> list[Series]:
+    """A line from below to the top at each event of a kind."""
+    events = [step for step, what in zip(history.event_steps, history.event_actions, strict=True) if what == action]
+    if not events:
+        return []
+    x, y = np.repeat(np.array(events, float), 3), np.tile([0.0, top, np.nan], len(events))
+    return [Series("line", x, y, GREY, label, dash=dash, opacity=0.6, variant=_RUNTIME)]
 
 
 def _ticks(regimes: list[float]) -> tuple[tuple[float, str], ...]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from incrt.report import paper
 from incrt.report.outcomes import Outcome
-from incrt.report.selection import Runs, deltas
+from incrt.report.selection import Runs, deltas, diverged
 from incrt.report.statistics import compare, rate, summarise
 from incrt.report.table_rows import (
     ABOUT_DELTA,
@@ -14,7 +14,6 @@ from incrt.report.table_rows import (
     NAME,
     TAU_Z,
     Cells,
-    diverged,
     fails_text,
     make_row,
     mean_of,

@@ -1,7 +1,8 @@
 """Parts that many charts are made of."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypedDict, Unpack
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -15,11 +16,12 @@ from incrt.tuning import CONTROLLERS
 
 STEPS = "environment steps"
 Measure = Literal["delta_pct", "headroom_closed"]
-MEASURES: dict[Measure, str] = {"delta_pct": "Δ% of RMSE against the baseline", "headroom_closed": "headroom closed"}
+MEASURES: dict[Measure, str] = {"delta_pct": "Δ% of the RMSE", "headroom_closed": "headroom closed"}
 _GOLDEN = 0.6180339887
 
 
-class Place(TypedDict):
+@dataclass(frozen=True)
+class Place:
     """Where a mark stands, and what it is about."""
 
     x: float
@@ -34,6 +36,7 @@ def at(*values: float) -> Floats:
 
 
 def regime_name(tau_z: float) -> str:
+    """A regime in texts."""
     return f"τ_z = {tau_z:g} s"
 
 
@@ -44,52 +47,54 @@ def values_of(outcomes: Iterable[Outcome], measure: Measure) -> list[float]:
 
 
 def mean_mark(
-    kind: Literal["bar", "points"], sample: Sequence[float], look: Look, label: str, **place: Unpack[Place]
+    kind: Literal["bar", "points"], sample: Sequence[float], look: Look, label: str, place: Place
 ) -> list[Series]:
     """The mean of a sample with Student's interval; nothing of an empty sample."""
     found = summarise(sample)
     if found.mean is None:
         return []
     low, high = (None, None) if found.t_low is None or found.t_high is None else (at(found.t_low), at(found.t_high))
-    words = f"{label}, {regime_name(place['tau_z'])}: {interval_text(found.mean, found.t_low, found.t_high)}, n = {found.n}"
+    words = (
+        f"{label}, {regime_name(place.tau_z)}: {interval_text(found.mean, found.t_low, found.t_high)}, n = {found.n}"
+    )
     return [
         Series(
             kind,
-            at(place["x"]),
+            at(place.x),
             at(found.mean),
             look.colour,
             label,
             low=low,
             high=high,
-            width=place["width"],
+            width=place.width,
             marker=look.marker,
             size=9.0,
             notes=(words,),
-            tau_z=place["tau_z"],
-            variant=place["variant"],
+            tau_z=place.tau_z,
+            variant=place.variant,
         )
     ]
 
 
 def seed_dots(
-    outcomes: Sequence[Outcome], measure: Measure, colour: str, size: float = 4.0, **place: Unpack[Place]
+    outcomes: Sequence[Outcome], measure: Measure, colour: str, place: Place, size: float = 4.0
 ) -> list[Series]:
     """A dot a seed, spread over the width so that they can be told apart."""
     shown = [outcome for outcome in outcomes if getattr(outcome, measure) is not None]
     if not shown:
         return []
-    spread = 0.7 * place["width"] * (((np.arange(len(shown)) + 1) * _GOLDEN) % 1 - 0.5)
+    spread = 0.7 * place.width * (((np.arange(len(shown)) + 1) * _GOLDEN) % 1 - 0.5)
     return [
         Series(
             "points",
-            place["x"] + spread,
+            np.asarray(place.x + spread, float),
             np.array(values_of(shown, measure)),
             colour,
             size=size,
             opacity=0.6,
             notes=tuple(f"{each.variant}, seed {each.seed}: {number(getattr(each, measure))}" for each in shown),
-            tau_z=place["tau_z"],
-            variant=place["variant"],
+            tau_z=place.tau_z,
+            variant=place.variant,
         )
     ]
 
@@ -116,24 +121,24 @@ def paper_mark(
     half_width: float | None,
     colour: str,
     label: str,
-    **place: Unpack[Place],
+    place: Place,
 ) -> Series:
     """A figure of the paper's, with its interval where it gives one."""
     return Series(
         kind,
-        at(place["x"]),
+        at(place.x),
         at(value),
         colour,
         label,
         low=None if half_width is None else at(value - half_width),
         high=None if half_width is None else at(value + half_width),
-        width=place["width"],
+        width=place.width,
         marker="diamond",
         size=9.0,
         hollow=True,
-        notes=(f"{label}, {regime_name(place['tau_z'])}: {plus_minus(value, half_width)}",),
-        tau_z=place["tau_z"],
-        variant=place["variant"],
+        notes=(f"{label}, {regime_name(place.tau_z)}: {plus_minus(value, half_width)}",),
+        tau_z=place.tau_z,
+        variant=place.variant,
     )
 
 

@@ -75,5 +75,10 @@ def deltas(outcomes: Iterable[Outcome]) -> list[float]:
     return [each.delta_pct for each in outcomes if each.is_sound and each.delta_pct is not None]
 
 
+def diverged(outcomes: Iterable[Outcome]) -> int:
+    """How many runs' figures do not count."""
+    return sum(not each.is_sound for each in outcomes)
+
+
 def _place(outcome: Outcome) -> tuple[str, str, float, str]:
     return outcome.study, outcome.variant, outcome.tau_z, outcome.condition

@@ -5,9 +5,9 @@ What cannot be said of a sample, because it has too few values or they are all e
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 from scipy import stats
@@ -72,7 +72,7 @@ class Comparison:
     cohens_d: float | None
 
 
-def summarise(values: Sequence[float]) -> Summary:
+def summarise(values: Iterable[float]) -> Summary:
     """Sum up a sample; the same values in any order give the same figures."""
     sample = _checked(values)
     if not sample:
@@ -101,7 +101,7 @@ def rate(count: int, n: int) -> Rate:
     return Rate(count, n, float(interval.low), float(interval.high))
 
 
-def compare(values: Sequence[float], others: Sequence[float], level: float = LEVEL) -> Comparison:
+def compare(values: Iterable[float], others: Iterable[float], level: float = LEVEL) -> Comparison:
     """The first sample against the second; ``level`` is that of Welch's interval."""
     sample, other = _checked(values), _checked(others)
     if not sample or not other:
@@ -120,7 +120,7 @@ def compare(values: Sequence[float], others: Sequence[float], level: float = LEV
     )
 
 
-def spread_p(values: Sequence[float], others: Sequence[float]) -> float | None:
+def spread_p(values: Iterable[float], others: Iterable[float]) -> float | None:
     """Brown-Forsythe's test of equal spread: Levene's about the medians."""
     sample, other = _checked(values), _checked(others)
     if min(len(sample), len(other)) < 3:
@@ -130,7 +130,7 @@ def spread_p(values: Sequence[float], others: Sequence[float]) -> float | None:
     return p if math.isfinite(p) else None
 
 
-def _checked(values: Sequence[float]) -> tuple[float, ...]:
+def _checked(values: Iterable[float]) -> tuple[float, ...]:
     """Sorted, so that the bootstrap does not depend on the order."""
     sample = tuple(sorted(map(float, values)))
     if not all(map(math.isfinite, sample)):
@@ -162,7 +162,7 @@ def _iqm(sample: tuple[float, ...]) -> float:
     return float(stats.trim_mean(sample, 0.25))
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _bca(sample: tuple[float, ...]) -> tuple[float | None, float | None]:
     """Of the interquartile mean. Kept, as several tables show the same sample."""
     if sample[0] == sample[-1]:

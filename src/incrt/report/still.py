@@ -7,16 +7,17 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from incrt.report.chart import Chart, Heatmap, Panel, Series, legend
+from incrt.report.chart import SYMBOL, Chart, Heatmap, Panel, Series, legend
 from incrt.report.colours import SCALE
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 8.5,
     "axes.titlesize": 9,
     "axes.linewidth": 0.6,
@@ -49,21 +50,25 @@ def write_stills(chart: Chart, folder: Path) -> list[Path]:
     paths = [folder / f"{chart.name}.png", folder / f"{chart.name}.svg"]
     with mpl.rc_context(_STYLE):
         figure = _draw(chart)
-        figure.savefig(paths[0], dpi=120)
+        # Not by savefig, which draws everything once more to find out how large it is.
+        FigureCanvasAgg(figure).print_png(paths[0])
         figure.set_layout_engine("none")  # the places are found; finding them takes as long as drawing
-        figure.savefig(paths[1], metadata={"Date": None})
+        FigureCanvasSVG(figure).print_svg(paths[1], metadata={"Date": None})
     return paths
 
 
 def _draw(chart: Chart) -> Figure:
     columns = min(chart.columns, len(chart.panels))
     rows = -(-len(chart.panels) // columns)
-    figure = Figure(figsize=(9.0 if columns > 1 else 7.5, 0.7 + (2.9 if rows == 1 else 2.1) * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    places = figure.subplots(rows, columns, squeeze=False).flat
+    size = (9.0 if columns > 1 else 7.5), 0.7 + (2.9 if rows == 1 else 2.1) * rows
+    figure = Figure(figsize=size, dpi=120, layout="constrained")
+    alike = len({(panel.x_title, panel.x_ticks, panel.heatmap is None) for panel in chart.panels}) == 1
+    places = list(figure.subplots(rows, columns, squeeze=False, sharex="col" if alike else "none").flat)
     for axes, panel in zip(places, chart.panels, strict=False):
         _panel(axes, panel)
-    for axes in list(places)[len(chart.panels) :]:
+        if alike:
+            axes.label_outer()
+    for axes in places[len(chart.panels) :]:
         axes.remove()
     figure.suptitle(_plain(chart.title), x=0.01, ha="left", fontsize=10.5, fontweight="bold")
     shown = legend(chart)
@@ -161,5 +166,5 @@ def _sample(series: Series) -> Any:
 
 
 def _plain(words: str) -> str:
-    """Matplotlib takes what is between dollars for mathematics."""
-    return words.replace("$", r"\$")
+    """Matplotlib takes what is between dollars for mathematics: symbols are to be, what the user wrote is not."""
+    return SYMBOL.sub(r"$\\mathregular{\1_{\2}}$", words.replace("$", r"\$"))

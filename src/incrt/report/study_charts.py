@@ -1,7 +1,7 @@
 """Charts of any study: what its variants reach, what is left of it under other conditions, and how they learn."""
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 
 from incrt.report.chart import Chart, Panel, Series, slug
 from incrt.report.curves import mean_curve
@@ -30,8 +30,9 @@ _MOST_BANDS = 7
 def study_charts(view: View) -> list[Chart]:
     """What the paper has no figure for."""
     found: list[Chart | None] = []
+    paper_results = "main" if view.runs.study("static") is None else "static"  # which has the runs of main, too
     for record in view.runs.studies:
-        if record.name in {"main", "static"}:
+        if record.name == paper_results:
             found.append(_results(view, record, "headroom", ("headroom_closed",)))
         elif record.conditions:
             found.append(_conditions(view, record))
@@ -72,7 +73,7 @@ def _result_panel(view: View, record: StudyRecord, measure: Measure) -> Panel:
         series += reference_lines(view, tau_z, *ends, measure)
         for index, variant in enumerate(record.variants):
             x, width = (index, 0.5) if one else beside(group, index, len(record.variants))
-            place: Place = {"x": x, "width": width, "tau_z": tau_z, "variant": variant}
+            place = Place(x, width, tau_z, variant)
             series += _mean_and_dots(view, view.sound(record.name, variant, tau_z), measure, place, named=not one)
     names = record.variants if one else [regime_name(tau_z) for tau_z in regimes(record)]
     ticks = tuple((float(index), name) for index, name in enumerate(names))
@@ -84,13 +85,13 @@ def _result_panel(view: View, record: StudyRecord, measure: Measure) -> Panel:
 def _mean_and_dots(
     view: View, runs: Sequence[Outcome], measure: Measure, place: Place, *, named: bool = True
 ) -> list[Series]:
-    look = view.look(place["variant"])
-    half: Place = {**place, "x": place["x"] + place["width"] / 4, "width": place["width"] / 2}
-    dots: Place = {**half, "x": place["x"] - place["width"] / 5}
-    marks = mean_mark("points", values_of(runs, measure), look, place["variant"], **half)
+    look = view.look(place.variant)
+    half = replace(place, x=place.x + place.width / 4, width=place.width / 2)
+    dots = replace(half, x=place.x - place.width / 5)
+    marks = mean_mark("points", values_of(runs, measure), look, place.variant, half)
     if not named:
-        marks = [dataclasses.replace(mark, label="") for mark in marks]
-    return [*seed_dots(runs, measure, look.colour, **dots), *marks]
+        marks = [replace(mark, label="") for mark in marks]
+    return [*seed_dots(runs, measure, look.colour, dots), *marks]
 
 
 def _conditions(view: View, record: StudyRecord) -> Chart | None:
@@ -101,8 +102,8 @@ def _conditions(view: View, record: StudyRecord) -> Chart | None:
     return Chart(
         f"conditions-{slug(record.name)}",
         f"{record.name}: results under other conditions",
-        f"{record.about} Mean Δ% against the baseline under the same condition, with the 95 % Student interval over the "
-        "seeds. Grey lines: the reference controllers under that condition.",
+        f"{record.about} Mean Δ% against the baseline under the same condition, with the 95 % Student interval over "
+        "the seeds. Grey lines: the reference controllers there.",
         view.preset,
         (record.name,),
         tuple(_condition_panel(view, record, tau_z, conditions) for tau_z in regimes(record)),
@@ -121,13 +122,11 @@ def _condition_panel(view: View, record: StudyRecord, tau_z: float, conditions: 
         for index, variant in enumerate(record.variants):
             x, width = beside(group, index, len(record.variants))
             sample = values_of(view.sound(record.name, variant, tau_z, condition), "delta_pct")
-            place: Place = {"x": x, "width": width, "tau_z": tau_z, "variant": variant}
-            series += mean_mark("points", sample, view.look(variant), variant, **place)
+            place = Place(x, width, tau_z, variant)
+            series += mean_mark("points", sample, view.look(variant), variant, place)
     ticks = tuple((float(group), name or "as trained") for group, name in enumerate(conditions))
     ends = (-0.5, len(conditions) - 0.5)
-    return Panel(
-        regime_name(tau_z), "", MEASURES["delta_pct"], tuple(series), x_ticks=ticks, x_range=ends, tau_z=tau_z
-    )
+    return Panel(regime_name(tau_z), "", MEASURES["delta_pct"], tuple(series), x_ticks=ticks, x_range=ends, tau_z=tau_z)
 
 
 def _shown_before(view: View, record: StudyRecord) -> bool:
@@ -167,7 +166,7 @@ def _learning_panel(view: View, record: StudyRecord, tau_z: float) -> Panel:
         look = view.look(variant)
         about = Series("line", curve.x, curve.mean, look.colour, variant, tau_z=tau_z, variant=variant)
         lines.append(about)
-        ends = dataclasses.replace(about, kind="band", label="", low=curve.low, high=curve.high, opacity=0.18)
+        ends = replace(about, kind="band", label="", low=curve.low, high=curve.high, opacity=0.18)
         bands.append(ends)
     shown = [*(bands if len(bands) <= _MOST_BANDS else []), *lines]
     return Panel(regime_name(tau_z), STEPS, "return of an episode", tuple(shown), tau_z=tau_z)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from incrt.report.outcomes import Material, Outcome, StudyRecord
 from incrt.report.paper_tables import paper_tables
-from incrt.report.selection import Runs, deltas, of_preset
+from incrt.report.selection import Runs, deltas, diverged, of_preset
 from incrt.report.statistics import compare, rate, summarise
 from incrt.report.table_rows import (
     ABOUT_DELTA,
@@ -17,7 +17,6 @@ from incrt.report.table_rows import (
     TAU_Z,
     TORQUE_TV,
     Cells,
-    diverged,
     make_row,
     mean_of,
     reference_rows,

@@ -1,6 +1,6 @@
 """The paper's Figures 6 and 7: one setting swept, means on the left and spreads on the right."""
 
-import dataclasses
+from dataclasses import replace
 
 from incrt.report import paper
 from incrt.report.chart import Chart, Panel, Series
@@ -66,14 +66,14 @@ def _means(view: View, record: StudyRecord, tau_z: float) -> Panel:
         series.append(Series("line", *line, _STATIC_COLOUR, label, dash="dash", notes=(note, note), tau_z=tau_z))
     for index, variant in enumerate(record.variants):
         look, runs = view.look(variant), view.sound(record.name, variant, tau_z)
-        place: Place = {"x": index, "width": 0.3, "tau_z": tau_z, "variant": variant}
-        series += seed_dots(runs, "delta_pct", look.colour, **{**place, "x": index - 0.22})
+        place = Place(index, 0.3, tau_z, variant)
+        series += seed_dots(runs, "delta_pct", look.colour, replace(place, x=index - 0.22))
         # The axis names the variants.
-        marks = mean_mark("points", deltas(runs), look, variant, **place)
-        series += [dataclasses.replace(mark, label="") for mark in marks]
+        marks = mean_mark("points", deltas(runs), look, variant, place)
+        series += [replace(mark, label="") for mark in marks]
         if found := paper.printed(record.name, variant, tau_z):
-            beside: Place = {**place, "x": index + 0.22}
-            series.append(paper_mark("points", found.mean, found.half_width, GREY, "the paper: mean", **beside))
+            beside = replace(place, x=index + 0.22)
+            series.append(paper_mark("points", found.mean, found.half_width, GREY, "the paper: mean", beside))
     title, y_title = f"Mean, {regime_name(tau_z)}", MEASURES["delta_pct"]
     return Panel(title, "", y_title, tuple(series), x_ticks=_ticks(record), x_range=ends, tau_z=tau_z)
 
@@ -81,16 +81,16 @@ def _means(view: View, record: StudyRecord, tau_z: float) -> Panel:
 def _spreads(view: View, record: StudyRecord, tau_z: float) -> Panel:
     series: list[Series] = []
     for index, variant in enumerate(record.variants):
-        place: Place = {"x": index - 0.19, "width": 0.36, "tau_z": tau_z, "variant": variant}
+        place = Place(index - 0.19, 0.36, tau_z, variant)
         spread = summarise(deltas(view.sound(record.name, variant, tau_z))).std
         if spread is not None:
-            bar = at(place["x"]), at(spread), view.look(variant).colour
+            bar = at(place.x), at(spread), view.look(variant).colour
             note = f"{variant}: {number(spread)}"
             series.append(Series("bar", *bar, width=0.36, notes=(note,), tau_z=tau_z, variant=variant))
         found = paper.printed(record.name, variant, tau_z)
         if found is not None and found.std is not None:
-            beside: Place = {**place, "x": index + 0.19}
-            series.append(paper_mark("bar", found.std, None, GREY, "the paper: spread", **beside))
+            beside = replace(place, x=index + 0.19)
+            series.append(paper_mark("bar", found.std, None, GREY, "the paper: spread", beside))
     title, y_title = f"Spread, {regime_name(tau_z)}", "standard deviation of Δ%"
     return Panel(title, "", y_title, tuple(series), x_ticks=_ticks(record), tau_z=tau_z)
 

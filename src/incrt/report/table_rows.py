@@ -60,11 +60,6 @@ def tau_text(tau_z: float) -> str:
     return f"{tau_z:g}"
 
 
-def diverged(outcomes: Sequence[Outcome]) -> int:
-    """How many runs' figures do not count."""
-    return sum(not each.is_sound for each in outcomes)
-
-
 def fails_text(outcomes: Sequence[Outcome]) -> str | None:
     """How many of the runs have not succeeded."""
     return f"{sum(not each.success for each in outcomes)}/{len(outcomes)}" if outcomes else None

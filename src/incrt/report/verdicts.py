@@ -21,15 +21,18 @@ Of several differences or spreads
     where many are tried, refuting asks for 1 - 0.05/m in place of 95 %, and p < 0.05/m, with m tries.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from incrt.report import paper
 from incrt.report.outcomes import Outcome
+from incrt.report.selection import deltas
 from incrt.report.statistics import LEVEL, Comparison, Rate, compare, spread_p, summarise
 
 Judgement = Literal["holds", "does not hold", "cannot tell"]
+Ends = tuple[float, float]
 
 SIZEABLE = 0.05
 """A rate above this is one."""
@@ -63,11 +66,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Pair:
-    """A sample that is said to be better than another, or no different; and the difference that the paper has."""
+    """Runs that are said to do better than others, or no differently; and the difference that the paper has."""
 
     label: str
-    sample: Sequence[float]
-    other: Sequence[float]
+    runs: Sequence[Outcome]
+    others: Sequence[Outcome]
     printed: float = 0.0
 
 
@@ -101,6 +104,29 @@ def as_many_as_the_paper(outcomes: Sequence[Outcome]) -> bool:
     return min(counts) >= paper.SEEDS_A_REGIME
 
 
+def universal(claim: Claim, found: Sequence[Outcome], exceptions: Sequence[Outcome], ours: str, holds: str) -> Verdict:
+    """The verdict on something said of every run; ``holds`` says why if there is no exception."""
+    judgement = without_exception(len(exceptions), enough=as_many_as_the_paper(found))
+    why = {
+        "holds": holds,
+        "does not hold": f"Exceptions: {named(exceptions)}.",
+        "cannot tell": f"{holds} But a regime of the paper's has fewer than {paper.SEEDS_A_REGIME} runs.",
+    }[judgement]
+    return Verdict(claim, len(found), ours, judgement, why)
+
+
+def no_runs(claim: Claim, study: str) -> Verdict:
+    """The verdict where there is nothing to judge by."""
+    why = f"There are no such runs of {paper.STEPS} steps; `incrt study run {study}` trains them."
+    return Verdict(claim, 0, "no runs", "cannot tell", why)
+
+
+def named(outcomes: Sequence[Outcome]) -> str:
+    """The first few runs by name, and how many more there are."""
+    first = ", ".join(f"{each.variant} tau_z {each.tau_z:g} seed {each.seed}" for each in outcomes[:3])
+    return first if len(outcomes) <= 3 else f"{first} and {len(outcomes) - 3} more"
+
+
 def sizeable(rate: Rate, printed: float) -> Judgement:
     """Of a rate that is said to be the paper's."""
     if rate.low is None or rate.high is None:
@@ -111,16 +137,42 @@ def sizeable(rate: Rate, printed: float) -> Judgement:
 
 
 def better(pairs: Sequence[Pair]) -> list[Judged]:
-    """Each sample against its other."""
-    return [_judged(pair, len(pairs), _is_better) for pair in pairs]
+    """Of each pair, whether the first runs do better."""
+    return [_judged(pair, len(pairs), partial(_is_better, printed=pair.printed)) for pair in pairs]
 
 
 def no_influence(pairs: Sequence[Pair]) -> list[Judged]:
-    """Each sample against its other."""
+    """Of each pair, whether the runs do the same."""
     return [_judged(pair, len(pairs), _is_the_same) for pair in pairs]
 
 
-def _judged(pair: Pair, tries: int, rule: "Rule") -> Judged:
-    usual = compare(pair.sample, pair.other)
-    wide = compare(pair.sample, pair.other, 1 - (1 - LEVEL) / tries)
-    return Judged(pair.label, usual, rule(usual, wide, pair.printed))
+def less_spread(pair: Pair, tries: int) -> Judgement:
+    """Whether the first runs have the smaller spread, as one of several."""
+    one, other = deltas(pair.runs), deltas(pair.others)
+    p, own_std, other_std = spread_p(one, other), summarise(one).std, summarise(other).std
+    if p is None or own_std is None or other_std is None:
+        return "cannot tell"
+    if own_std < other_std and p < 1 - LEVEL:
+        return "holds"
+    return "does not hold" if own_std > other_std and p < (1 - LEVEL) / tries else "cannot tell"
+
+
+def _judged(pair: Pair, tries: int, rule: Callable[[Ends, Ends], Judgement]) -> Judged:
+    one, other = deltas(pair.runs), deltas(pair.others)
+    usual, wide = compare(one, other), compare(one, other, 1 - (1 - LEVEL) / tries)
+    if usual.low is None or usual.high is None or wide.low is None or wide.high is None:
+        return Judged(pair.label, usual, "cannot tell")
+    return Judged(pair.label, usual, rule((usual.low, usual.high), (wide.low, wide.high)))
+
+
+def _is_better(usual: Ends, wide: Ends, printed: float) -> Judgement:
+    if usual[1] < 0:
+        return "holds"
+    return "does not hold" if wide[0] > printed else "cannot tell"
+
+
+def _is_the_same(usual: Ends, wide: Ends) -> Judgement:
+    if max(map(abs, usual)) <= MARGIN:
+        return "holds"
+    excludes_zero, beyond = wide[0] > 0 or wide[1] < 0, abs(sum(usual)) / 2 > MARGIN
+    return "does not hold" if excludes_zero and beyond else "cannot tell"

@@ -56,7 +56,7 @@ class LocalBackend:
         path = self._logs / f"worker-{os.getpid()}-{time.time_ns()}.log"
         log = path.open("w")
         # A session of its own: Ctrl-C is for the schedule to hear, which then asks the worker to stop.
-        process = subprocess.Popen(  # noqa: S603
+        process = subprocess.Popen(
             [sys.executable, "-m", "incrt.studies.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

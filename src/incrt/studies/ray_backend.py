@@ -4,6 +4,7 @@ Every node must have incrt installed and see the study's folder under the same p
 started again by the schedule, wherever Ray has room, and goes on from the runs' own checkpoints.
 """
 
+import logging
 import sys
 from typing import Any
 
@@ -24,27 +25,24 @@ class RayBackend:
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             try:
-                ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+                ray.init(
+                    address=address,
+                    include_dashboard=False if address is None else None,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                )
             except (ConnectionError, ValueError, RuntimeError) as error:
                 raise ValueError(f"there is no Ray cluster at {address}: {error}") from None
         self.device = self._choose(device)
-        needs = {"num_gpus": 1, "num_cpus": 1} if self.device == "gpu" else {"num_gpus": 0, "num_cpus": cores}
-        self._refuse_what_no_node_has(needs)
-        self._remote = ray.remote(max_retries=0, **needs)(_work)
+        gpus, cores = (1, 1) if self.device == "gpu" else (0, cores)
+        _refuse_what_no_node_has(gpus, cores)
+        self._remote = ray.remote(max_retries=0, num_gpus=gpus, num_cpus=cores)(_work)
         self._running: dict[Any, Task] = {}
 
     def _choose(self, device: str) -> str:
         if device != "auto":
             return device
         return "gpu" if ray.cluster_resources().get("GPU", 0) >= 1 else "cpu"
-
-    def _refuse_what_no_node_has(self, needs: dict[str, int]) -> None:
-        """Such a task would wait for ever."""
-        wanted = {"GPU": needs["num_gpus"], "CPU": needs["num_cpus"]}
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        if not any(all(node.get(name, 0) >= count for name, count in wanted.items()) for node in nodes):
-            has = "; ".join(f"{node.get('CPU', 0):g} cores and {node.get('GPU', 0):g} GPUs" for node in nodes)
-            raise ValueError(f"a task needs {wanted['CPU']} cores and {wanted['GPU']} GPUs on one node; nodes have {has}")
 
     def has_room(self) -> bool:
         return True
@@ -67,13 +65,22 @@ class RayBackend:
             ray.shutdown()
 
 
+def _refuse_what_no_node_has(gpus: int, cores: int) -> None:
+    """Such a task would wait for ever."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if not any(node.get("GPU", 0) >= gpus and node.get("CPU", 0) >= cores for node in nodes):
+        has = "; ".join(f"{node.get('CPU', 0):g} cores and {node.get('GPU', 0):g} GPUs" for node in nodes)
+        raise ValueError(f"a worker needs {cores} cores and {gpus} GPUs on one node; the nodes have {has}")
+
+
 def _end(task: Task, reference: Any) -> Ended:
     try:
         return Ended(task, Found(**ray.get(reference)), None)
     except RayTaskError as error:  # an error of ours, raised there
         return Ended(task, None, f"its worker said: {error.cause!r}")
     except RayError as error:  # the worker or its node is gone, or was asked to stop
-        return Ended(task, None, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+        said = str(error).strip().splitlines()
+        return Ended(task, None, ": ".join([type(error).__name__, *said[:1]]))
 
 
 def _work(task: str) -> dict[str, Any]:

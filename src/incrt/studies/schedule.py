@@ -1,8 +1,8 @@
 """Running a study: batches are started, those that died are started again, and every run is finished once.
 
 A run is never lost to a death: it goes on from its own newest checkpoint, whoever starts it again. A batch that dies
-again and again without getting any further is halved until the run that kills its worker is alone, and that run is given
-up. Runs that another process trains are left to it, and taken over should it end before they do.
+again and again without getting any further is halved until the run that kills its worker is alone, and that run is
+given up. Runs that another process trains are left to it, and taken over should it end before they do.
 """
 
 import time
@@ -71,18 +71,20 @@ class Schedule:
         """
         self._store.note_failed(self._study, {})
         waiting = deque(self._tasks(self.standings()))
-        running, no_space, is_stopping = 0, None, False
+        no_space: str | None = None
+        running, is_stopping = 0, False
         while True:
             while waiting and not is_stopping and self._backend.has_room():
                 self._start(waiting.popleft())
                 running += 1
             for end in self._backend.ended(_LOOK_EVERY):
                 running -= 1
-                no_space = no_space or (end.found and end.found.no_space)
+                if end.found is not None and end.found.no_space is not None:
+                    no_space = end.found.no_space
                 waiting.extend(self._settle(end))
             standings = self.standings()
             tell(standings)
-            if (stop() or no_space) and not is_stopping:
+            if (stop() or no_space is not None) and not is_stopping:
                 is_stopping = True
                 self._backend.stop()
             if running == 0 and (is_stopping or not waiting):
@@ -99,7 +101,7 @@ class Schedule:
         self._backend.start(task)
 
     def _try_again(self, standings: Sequence[Standing | None]) -> list[Task]:
-        """What is left was in another process's hands, or its worker was asked to stop: look again from time to time."""
+        """What is left was in another process's hands, or its worker was asked to stop: look again now and then."""
         time.sleep(_LOOK_EVERY)
         if time.monotonic() < self._retry_at:
             return []

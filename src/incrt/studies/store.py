@@ -1,12 +1,15 @@
 """The folder of studies: which were asked for, their runs, and how far each run is.
 
-    studies/NAME-PRESET.json         a study as it was asked for, every setting spelled out
-    studies/NAME-PRESET.failed.json  the runs that could not be trained or evaluated, and why
-    runs/CELL/seed-N/                a run, as incrt train keeps it; studies that name the same run share it
-    references/CELL.json             the reference controllers on that cell's bench
-    logs/                            what workers said that died
+| file | what it holds |
+|---|---|
+| studies/NAME-PRESET.json | a study as it was asked for, every setting spelled out |
+| studies/NAME-PRESET.failed.json | the runs that could not be trained or evaluated, and why |
+| runs/CELL/seed-N/ | a run, as incrt train keeps it; studies that name the same run share it |
+| references/TEST.json | the reference controllers on one test |
+| logs/ | what workers said that died |
 """
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -131,23 +134,19 @@ def _last_step(log: Path) -> int:
 
 
 def _with_seeds(study: Study, seeds: tuple[int, ...]) -> Study:
-    return Study(**{**_fields(study), "seeds": seeds})
-
-
-def _fields(study: Study) -> dict[str, Any]:
-    return {name: getattr(study, name) for name in study.__dataclass_fields__}
+    return dataclasses.replace(study, seeds=seeds)
 
 
 def _to_json(study: Study) -> dict[str, Any]:
     cells = [{"variant": cell.variant, **cell.settings()} for cell in study.cells]
-    return {**_fields(study), "cells": cells}
+    return {**vars(study), "cells": cells}
 
 
 def _from_json(path: Path) -> Study:
     found = read_json(path)
     try:
         cells = tuple(Cell.from_settings(cell.pop("variant"), cell) for cell in found.pop("cells"))
-        lists = {name: tuple(found.pop(name)) for name in ("seeds", "trained_by")}
-        return Study(cells=cells, **lists, **found)
+        seeds, trained_by = tuple(found.pop("seeds")), tuple(found.pop("trained_by"))
+        return Study(cells=cells, seeds=seeds, trained_by=trained_by, **found)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} does not describe a study: {error}") from None

@@ -148,7 +148,7 @@ def _parse(path: Path) -> dict[str, Any]:
 
 
 def _words(kind: type) -> str:
-    return {str: "text", list: "list", dict: "table"}[kind]
+    return {"str": "text", "list": "list", "dict": "table"}[kind.__name__]
 
 
 def _build(name: str, declared: Mapping[str, Any], preset_name: str, seeds: Sequence[int] | None) -> Study:

@@ -59,7 +59,9 @@ class Found:
         return json.dumps(vars(self))
 
 
-def split(store: Store, study: Study, runs: Sequence[PlannedRun], size: int, device: str, cores: int | None) -> list[Task]:
+def split(
+    store: Store, study: Study, runs: Sequence[PlannedRun], size: int, device: str, cores: int | None
+) -> list[Task]:
     """Tasks of at most ``size`` runs. Runs that can advance in step are together, those of one cell first of all."""
     paces: dict[Any, list[PlannedRun]] = {}
     for run in runs:

@@ -20,7 +20,8 @@ from incrt.studies.store import PlannedRun, Store, evaluation_file
 from incrt.studies.tasks import Found, Task
 from incrt.tuning import CONTROLLERS
 
-_SAVE_EVERY = 5000
+_CHECKPOINTS = 10
+"""In a run: more would cost time, fewer would lose more of it to a death."""
 _NOTHING_FITS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
@@ -68,7 +69,8 @@ def _train(task: Task, runs: list[PlannedRun], found: Found, warn: Callable[[str
         )
         for run in runs
     ]
-    train(jobs, task.device, _SAVE_EVERY, warn=warn, on_refused=refused, cores=task.cores)
+    save_every = max(1, runs[0].cell.sac.steps // _CHECKPOINTS)  # all runs of a task are of one length
+    train(jobs, task.device, save_every, warn=warn, on_refused=refused, cores=task.cores)
 
 
 def _evaluate(task: Task, runs: list[PlannedRun], found: Found) -> None:

@@ -1,0 +1,96 @@
+"""What the paper claims of the heads: when they grow, that none is pruned, and its guarantees."""
+
+from collections.abc import Sequence
+
+from incrt.report import paper
+from incrt.report.outcomes import Outcome
+from incrt.report.selection import Runs
+from incrt.report.statistics import rate
+from incrt.report.verdicts import Claim, Verdict, named, no_runs, universal, without_exception
+from incrt.report.wording import rate_text
+
+
+def saturates(runs: Runs) -> Verdict:
+    """Of the runs that were trained to their end."""
+    claim = Claim(
+        "saturation",
+        f"K reaches K_max, by step {paper.SATURATED_AT}, in every run.",
+        "sections 7.2 and 8.1",
+        f"30/30, around step 19000; by its rules at {paper.SATURATED_AT}",
+    )
+    found = [each for each in runs.of("main") if each.failure is None]
+    if not found:
+        return no_runs(claim, "main")
+    late = [each for each in found if each.saturated_at is None or each.saturated_at > paper.SATURATED_AT]
+    latest = max((each.saturated_at for each in found if each.saturated_at is not None), default="none")
+    ours = f"{len(found) - len(late)}/{len(found)} in time; the last one to reach it: step {latest}"
+    return universal(claim, found, late, ours, "Every run does.")
+
+
+def never_prunes(runs: Runs) -> Verdict:
+    """Of the studies that the paper has."""
+    claim = Claim(
+        "no prunes",
+        "Pruning never fires: not in the main runs, nor with other caps and cooldowns.",
+        "sections 7.2 and 8.3",
+        "0 prunes",
+    )
+    found = runs.of("main", "k_max", "grace")
+    if not found:
+        return no_runs(claim, "main")
+    pruning = [each for each in found if each.prunes]
+    ours = f"{sum(each.prunes for each in found)} prunes in {len(found)} runs"
+    return universal(claim, found, pruning, ours, "No run prunes.")
+
+
+def growth_is_continuous(found: Sequence[Outcome]) -> Verdict:
+    """Of all growths that were seen."""
+    claim = Claim(
+        "growth",
+        "The policy does not change at a growth, to the last bit.",
+        "section 5.3, proposition on growth and the remark below it",
+        "largest jump 0",
+    )
+    jumps = [(each, each.largest_grow_jump) for each in found if each.grows and each.largest_grow_jump is not None]
+    if not jumps:
+        return no_runs(claim, "main")
+    jumping = [each for each, jump in jumps if jump != 0]
+    why = f"Exceptions: {named(jumping)}." if jumping else "No growth moves the policy."
+    judgement = without_exception(len(jumping), enough=True)
+    ours = f"largest jump {max(jump for _, jump in jumps):.3g}"
+    return Verdict(claim, sum(each.grows for each, _ in jumps), ours, judgement, why)
+
+
+def prunes_within_bound(found: Sequence[Outcome]) -> Verdict:
+    """Of all prunes that were seen."""
+    claim = Claim(
+        "prune bound",
+        "The policy's jump at a prune stays within its bound.",
+        "section 5.3, theorem on policy continuity",
+        "proved; no prune was seen",
+    )
+    parts = [(each, each.largest_prune_jump) for each in found if each.prunes and each.largest_prune_jump is not None]
+    if not parts:
+        why = "No head was pruned; `incrt study run sensitivity` has a variant that prunes more easily."
+        return Verdict(claim, 0, "no prunes", "cannot tell", why)
+    beyond = [each for each, part in parts if not part <= 1]
+    why = f"Exceptions: {named(beyond)}." if beyond else "Every jump stays within its bound."
+    judgement = without_exception(len(beyond), enough=True)
+    ours = f"largest jump {max(part for _, part in parts):.3g} of its bound"
+    return Verdict(claim, sum(each.prunes for each, _ in parts), ours, judgement, why)
+
+
+def rests_in_interval(runs: Runs) -> Verdict:
+    """Of the main runs."""
+    claim = Claim(
+        "steady state",
+        "If the rank rests, K ends in its steady-state interval, or at the end of the allowed range that is nearer.",
+        "section 5.3, Proposition 3",
+        "every run, at K_max",
+    )
+    found = [each for each in runs.of("main") if each.inside is not None]
+    if not found:
+        return no_runs(claim, "main")
+    outside = [each for each in found if not each.inside]
+    ours = f"{rate_text(rate(len(found) - len(outside), len(found)))} inside"
+    return universal(claim, found, outside, ours, "Every run does.")
