@@ -1,9 +1,9 @@
 """Kill a study, its workers and its nodes at random moments, and compare with the study that was left in peace.
 
-Run with ``python benchmarks/study_kill.py`` for workers on this machine, with ``--backend ray`` for a Ray cluster of two
-nodes on this machine. A study process that was killed is started again by the same command; a worker or a node is the
-study's own affair (a node that was killed is replaced, as whoever runs a cluster would do it). Whatever the runs are must
-be the same to the bit at the end: parameters, optimisers, replay, events, metrics, evaluations.
+Run with ``python benchmarks/study_kill.py`` for workers on this machine, with ``--backend ray`` for a Ray cluster of
+two nodes on this machine. A study process that was killed is started again by the same command; a worker or a node is
+the study's own affair (a node that was killed is replaced, as whoever runs a cluster would do it). Whatever the runs
+left must be the same to the bit at the end: parameters, optimisers, replay, events, metrics, evaluations.
 """
 
 import argparse
@@ -29,7 +29,7 @@ seeds = "1-2"
 regimes = [{{ tau_z = 5, window = 8 }}]
 
 [common]
-bench = {{ horizon = 200, eval_payloads = [0.5], eval_rollouts = 1 }}
+bench = {{ horizon = 40, eval_payloads = [0.5], eval_rollouts = 1 }}
 encoder = {{ k_max = 4, d_k = 4 }}
 runtime = {{ check_every = 50, grace = 100, tokens = 100, share_batch = 32 }}
 sac = {{ steps = {STEPS}, buffer = 1000, batch = 32, hidden = [16, 16] }}
@@ -51,7 +51,7 @@ class StudyProcess:
         self.process = self._start()
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        return subprocess.Popen(self._command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: S603
 
     def kill(self) -> str:
         """Kill it and start it again."""
@@ -96,8 +96,9 @@ def cluster() -> Iterator[tuple[list[str], list[Kill]]]:
         nodes.append(ray.add_node(num_cpus=1))
         return "a node"
 
+    options = ["--backend", "ray", "--address", ray.address, "--cores", "1"]
     try:
-        yield ["--backend", "ray", "--address", ray.address, "--cores", "1"], [lambda: kill_process("ray::_work"), kill_node]
+        yield options, [lambda: kill_process("ray::_work"), kill_node]
     finally:
         ray.shutdown()
 

@@ -9,7 +9,8 @@ import pytest
 
 from incrt.cli import main
 from incrt.cli.evaluate import print_results
-from incrt.cli.train import Train, parse_seeds
+from incrt.cli.train import Train
+from incrt.config import parse_seeds
 from incrt.evaluation import delta_pct, evaluate, headroom_closed
 from incrt.runs import find_runs
 from incrt.sac import Job, Progress, load_policy

@@ -14,7 +14,9 @@ MARKERS: tuple[Marker, ...] = ("circle", "square", "diamond", "triangle-up", "tr
 GREY = "#7f8488"
 """What is not a learned variant of ours."""
 SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
-"""Of ordered things, from least to most (viridis)."""
+"""Of cells, from least to most (viridis)."""
+_RAMP = ("#9c179e", "#cc4778", "#ed7953")
+"""Of ordered lines: the part of plasma that is neither too dark nor too pale."""
 REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "dot", "dashdot", "solid")
 
 
@@ -45,9 +47,9 @@ def looks(variants_of_studies: Iterable[Sequence[str]]) -> Mapping[str, Look]:
 
 
 def ordered_colours(number: int) -> list[str]:
-    """Colours for ordered things, from the darker end of the scale to the lighter, its pale end left out."""
-    stops = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in SCALE]
-    places = [0.85 * index / max(number - 1, 1) * (len(stops) - 1) for index in range(number)]
+    """Colours for ordered things, from the darkest to the palest."""
+    stops = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in _RAMP]
+    places = [index / max(number - 1, 1) * (len(stops) - 1) for index in range(number)]
     return [_between(stops[int(place)], stops[min(int(place) + 1, len(stops) - 1)], place % 1) for place in places]
 
 

@@ -53,7 +53,16 @@ def comparison(view: View) -> Chart | None:
         "heads. Grey lines: the reference controllers of the same regime.",
         view.preset,
         ("main", "static"),
-        (Panel("", "memory regime", MEASURES["delta_pct"], tuple(series), x_ticks=_ticks(regimes)),),
+        (
+            Panel(
+                "",
+                "memory regime",
+                MEASURES["delta_pct"],
+                tuple(series),
+                x_ticks=_ticks(regimes),
+                x_range=_ends(regimes),
+            ),
+        ),
         1,
     )
 
@@ -114,7 +123,16 @@ def strip(view: View) -> Chart | None:
         "mean. Grey lines: the reference controllers.",
         view.preset,
         ("main",),
-        (Panel("", "memory regime", MEASURES["delta_pct"], tuple(series), x_ticks=_ticks(list(found))),),
+        (
+            Panel(
+                "",
+                "memory regime",
+                MEASURES["delta_pct"],
+                tuple(series),
+                x_ticks=_ticks(list(found)),
+                x_range=_ends(list(found)),
+            ),
+        ),
         1,
     )
 
@@ -168,3 +186,7 @@ def _events(history: History, action: str, label: str, dash: Dash, top: float) -
 
 def _ticks(regimes: list[float]) -> tuple[tuple[float, str], ...]:
     return tuple((float(group), regime_name(tau_z)) for group, tau_z in enumerate(regimes))
+
+
+def _ends(regimes: list[float]) -> tuple[float, float]:
+    return -0.55, len(regimes) - 0.45

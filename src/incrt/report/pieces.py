@@ -91,7 +91,7 @@ def seed_dots(
             np.array(values_of(shown, measure)),
             colour,
             size=size,
-            opacity=0.6,
+            opacity=0.75,
             notes=tuple(f"{each.variant}, seed {each.seed}: {number(getattr(each, measure))}" for each in shown),
             tau_z=place.tau_z,
             variant=place.variant,

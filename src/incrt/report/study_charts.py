@@ -54,7 +54,7 @@ def _results(view: View, record: StudyRecord, name: str, measures: Sequence[Meas
     )
     return Chart(
         f"{name}-{slug(record.name)}",
-        f"{record.name}: headroom closed" if name == "headroom" else f"{record.name}: results of the variants",
+        f"Study {record.name}: {'headroom closed' if name == 'headroom' else 'results of the variants'}",
         f"{record.about} Means with the 95 % Student interval; small dots are seeds ({counted(numbers)}). {words}"
         "Grey lines: the reference controllers.",
         view.preset,
@@ -101,7 +101,7 @@ def _conditions(view: View, record: StudyRecord) -> Chart | None:
         return None
     return Chart(
         f"conditions-{slug(record.name)}",
-        f"{record.name}: results under other conditions",
+        f"Study {record.name}: results under other conditions",
         f"{record.about} Mean Δ% against the baseline under the same condition, with the 95 % Student interval over "
         "the seeds. Grey lines: the reference controllers there.",
         view.preset,
@@ -144,7 +144,7 @@ def _learning(view: View, record: StudyRecord, shown_before: bool) -> Chart | No
     banded = len(record.variants) <= _MOST_BANDS
     return Chart(
         f"learning-{slug(record.name)}",
-        f"{record.name}: return while training",
+        f"Study {record.name}: return while training",
         "Mean return of the episodes that ended, over the seeds"
         + (", with its 95 % Student interval" if banded else "")
         + "; where some runs are longer than others, the mean of those that got so far. Higher is better.",

@@ -1,17 +1,17 @@
 """Where tasks run: what the schedule asks of a backend, and the one of this machine."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from incrt.studies.tasks import Found, Task
 
 _POLL = 0.1
-_LINES_SHOWN = 3
 
 
 class Ended(NamedTuple):
@@ -46,64 +46,64 @@ class LocalBackend:
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
-        self._running: tuple[Task, subprocess.Popen[str], IO[str], Path] | None = None
+        self._running: _Worker | None = None
 
     def has_room(self) -> bool:
         return self._running is None
 
     def start(self, task: Task) -> None:
         self._logs.mkdir(parents=True, exist_ok=True)
-        path = self._logs / f"worker-{os.getpid()}-{time.time_ns()}.log"
-        log = path.open("w")
-        # A session of its own: Ctrl-C is for the schedule to hear, which then asks the worker to stop.
-        process = subprocess.Popen(
-            [sys.executable, "-m", "incrt.studies.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            start_new_session=True,
-        )
-        self._running = (task, process, log, path)
-        assert process.stdin is not None  # noqa: S101 it is a pipe
-        try:
-            process.stdin.write(task.to_json() + "\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died at once; its end says so
+        self._running = _Worker(task, self._logs / f"worker-{os.getpid()}-{time.time_ns()}.log")
 
     def ended(self, timeout: float) -> list[Ended]:
         until = time.monotonic() + timeout
         while self._running is not None:
-            task, process, log, path = self._running
-            if process.poll() is not None:
-                self._running = None
-                log.close()
-                return [_end(task, process, path)]
+            if self._running.process.poll() is not None:
+                over, self._running = self._running, None
+                return [over.end()]
             if time.monotonic() >= until:
-                return []
+                break
             time.sleep(_POLL)
         return []
 
     def stop(self) -> None:
         if self._running is not None:
-            self._running[1].terminate()
+            self._running.process.terminate()
 
     def close(self) -> None:
         if self._running is not None:
-            self._running[1].kill()
-            self._running[1].wait()
+            self._running.process.kill()
+            self._running.end()
 
 
-def _end(task: Task, process: subprocess.Popen[str], log: Path) -> Ended:
-    assert process.stdout is not None  # noqa: S101 it is a pipe
-    answer = process.stdout.read()
-    process.stdout.close()
-    if process.stdin is not None:
-        process.stdin.close()
-    if process.returncode == 0 and answer:
-        log.unlink(missing_ok=True)
-        return Ended(task, Found(**json.loads(answer)), None)
-    how = f"signal {-process.returncode}" if process.returncode < 0 else f"exit status {process.returncode}"
-    said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-_LINES_SHOWN:]
-    return Ended(task, None, f"its worker ended with {how}" + (f", saying: {' / '.join(said)}" if said else ""))
+class _Worker:
+    """The process of one task."""
+
+    def __init__(self, task: Task, log: Path) -> None:
+        self._task, self._log = task, log
+        with log.open("w") as said:
+            # A session of its own: Ctrl-C is for the schedule to hear, which then asks the worker to stop.
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "incrt.studies.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+                start_new_session=True,
+            )
+        assert self.process.stdin is not None  # noqa: S101 it is a pipe
+        with contextlib.suppress(BrokenPipeError):  # it died at once: its end says so
+            self.process.stdin.write(task.to_json() + "\n")
+            self.process.stdin.flush()
+
+    def end(self) -> Ended:
+        """What became of the task, once the process is over; the log of one that did well is of no use."""
+        answer, _ = self.process.communicate()
+        status = self.process.returncode
+        if status == 0 and answer:
+            self._log.unlink(missing_ok=True)
+            return Ended(self._task, Found(**json.loads(answer)), None)
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        said = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+        last = f", saying: {said[-1]}" if said else ""
+        return Ended(self._task, None, f"its worker ended with {how}{last} ({self._log})")

@@ -124,6 +124,11 @@ def load_study(name: str, preset_name: str, seeds: Sequence[int] | None = None) 
         raise ValueError(f"study {name}: {error}") from None
 
 
+def command_name(name: str) -> str:
+    """How a command is to name a study."""
+    return name if (_DECLARED / f"{name}.toml").exists() else f"{name}.toml"
+
+
 def _find(name: str) -> Path:
     path = Path(name) if name.endswith(".toml") else _DECLARED / f"{name}.toml"
     if not path.is_file() or (path.parent == _DECLARED and not re.fullmatch(r"\w+", path.stem)):

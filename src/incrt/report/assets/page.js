@@ -22,14 +22,17 @@
     return { ink: value("--ink"), muted: value("--muted"), line: value("--line"), paper: value("--paper"), plain: value("--plain") };
   };
 
-  const layoutOf = (panel) => {
+  // Names of places on an axis lean where they would not fit beside each other.
+  const lean = (own, width) => (own.ticktext && own.ticktext.join("    ").length * 6.5 > width - 70 ? { tickangle: -35 } : {});
+
+  const layoutOf = (panel, width) => {
     const { ink, muted, line, paper, plain } = colours();
     const axis = (own) => ({
       gridcolor: line, linecolor: muted, zerolinecolor: line, tickcolor: muted, ticks: "outside", ticklen: 4,
       showline: true, automargin: true, ...own, title: { ...own.title, standoff: 8, font: { size: 12 } },
     });
     return {
-      ...panel.layout, xaxis: axis(panel.layout.xaxis), yaxis: axis(panel.layout.yaxis),
+      ...panel.layout, xaxis: axis({ zeroline: false, ...lean(panel.layout.xaxis, width), ...panel.layout.xaxis }), yaxis: axis(panel.layout.yaxis),
       autosize: true, margin: { l: 52, r: 10, t: 10, b: 40 }, hovermode: "closest",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: plain, size: 12, color: ink },
       hoverlabel: { font: { family: plain, size: 12 }, bgcolor: paper, bordercolor: muted },
@@ -54,8 +57,8 @@
   const draw = (plot, size) => {
     drawn.add(plot);
     const panel = panelOf(plot);
-    const layout = { ...layoutOf(panel), ...size };
-    return Plotly.react(plot, tracesOf(panel), layout, { displayModeBar: false, responsive: true });
+    const layout = { ...layoutOf(panel, size ? size.width : plot.clientWidth), ...size };
+    return Plotly.react(plot, tracesOf(panel), layout, { displayModeBar: false });
   };
 
   const nearby = new IntersectionObserver((entries) => {
@@ -139,6 +142,11 @@
     details.addEventListener("toggle", () => fillNumbers(details), { once: true });
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  let waiting = 0;
+  addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(redraw, 150);
+  });
   addEventListener("beforeprint", () => {
     root.classList.add("printing");
     drawAll((plot) => {

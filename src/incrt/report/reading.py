@@ -1,0 +1,194 @@
+"""From the folder of studies to what a report is made of."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from incrt.config import format_seeds
+from incrt.report.outcomes import History, Material, Outcome, Reference, StudyRecord
+from incrt.runs import is_over, read_json
+from incrt.studies.episodes import EPISODES, load_episodes
+from incrt.studies.store import PlannedRun, Store, evaluation_file
+from incrt.studies.study import Cell, Study, command_name
+
+_FIGURES = (
+    "rmse",
+    "delta_pct",
+    "success",
+    "headroom_closed",
+    "max_error",
+    "torque_rms",
+    "torque_tv",
+    "shield_active_pct",
+)
+_OF_REFERENCES = ("controller", "rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv")
+
+
+def read_material(folder: Path) -> Material:
+    """All finished runs of all studies in a folder; what cannot be read is named among what failed."""
+    store = Store(folder)
+    studies: list[StudyRecord] = []
+    outcomes: list[Outcome] = []
+    references: dict[Reference, None] = {}
+    histories: dict[str, History] = {}
+    makers: dict[str, dict[str, Any]] = {}
+    for study in store.studies():
+        plan = store.planned(study)
+        failed = store.failed(study)
+        for run in plan:
+            name = str(run.folder.relative_to(folder))
+            try:
+                found = list(_outcomes(study, run, name, histories))
+                for maker in _made_by(run.folder) if found else ():
+                    makers[json.dumps(maker, sort_keys=True)] = maker
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                failed.setdefault(name, f"cannot be read: {error}")
+                continue
+            outcomes += found
+        references |= dict.fromkeys(_references(store, study))
+        studies.append(_record(study, len(plan), failed))
+    episodes = {
+        name: load_episodes(folder / name / EPISODES)
+        for name in _representative(studies, outcomes)
+        if (folder / name / EPISODES).exists()
+    }
+    return Material(studies, outcomes, list(references), histories, episodes, list(makers.values()))
+
+
+def _outcomes(study: Study, run: PlannedRun, name: str, histories: dict[str, History]) -> Iterator[Outcome]:
+    """One a test of a run; none if it is not finished."""
+    if not is_over(run.folder):
+        return
+    if name not in histories:
+        histories[name] = _history(run)
+    for condition in ("", *study.conditions):
+        path = evaluation_file(run.folder, condition)
+        if path.exists():
+            yield _outcome(study, run, name, condition, read_json(path), histories[name])
+
+
+def _outcome(
+    study: Study, run: PlannedRun, name: str, condition: str, figures: Mapping[str, Any], history: History
+) -> Outcome:
+    training = figures["training"]
+    events, failure = _events(run.folder), training["failure"]
+    grows, prunes = ([each for each in events if each["action"] == action] for action in ("grow", "prune"))
+    full = history.event_steps[history.event_heads >= run.cell.encoder.k_max]
+    return Outcome(
+        study=study.name,
+        preset=study.preset,
+        variant=run.cell.variant,
+        tau_z=run.cell.bench.tau_z,
+        window=run.cell.bench.window,
+        seed=run.seed,
+        condition=condition,
+        folder=name,
+        steps=training["steps"],
+        failure=None if failure is None else f"step {failure['step']}: {failure['cause']}",
+        **{key: figures[key] for key in _FIGURES},
+        encoder=run.cell.encoder.encoder,
+        k_max=run.cell.encoder.k_max,
+        heads=training["heads"],
+        grows=len(grows),
+        prunes=len(prunes),
+        certificates_held=sum(bool(each["holds"]) for each in events),
+        last_grow=max((each["step"] for each in grows), default=None),
+        saturated_at=int(full[0]) if len(full) and training["heads"] == run.cell.encoder.k_max else None,
+        largest_grow_jump=max((each["jump"] for each in grows), default=None),
+        largest_prune_jump=max((each["jump"] / each["bound"] for each in prunes if each["bound"]), default=None),
+        inside=None if training["guarantees"] is None else training["guarantees"]["inside"],
+    )
+
+
+def _history(run: PlannedRun) -> History:
+    stretches = _lines(run.folder / "metrics.jsonl")
+    checks = _lines(run.folder / "events.jsonl")
+    events = [check for check in checks if check["action"] != "noop"]
+    measured = [check for check in checks if check["rank"] is not None]
+    return History(
+        k_init=run.cell.encoder.heads_at_start,
+        steps=_floats([each["step"] for each in stretches]),
+        returns=_floats([each["return"] for each in stretches]),
+        event_steps=_floats([each["step"] for each in events]),
+        event_actions=tuple(each["action"] for each in events),
+        event_heads=_floats([each["k"] for each in events]),
+        check_steps=_floats([each["step"] for each in measured]),
+        ranks=_floats([each["rank"] for each in measured]),
+        shares=_floats([each["shares"] for each in measured]).reshape(len(measured), run.cell.encoder.k_max),
+    )
+
+
+def _floats(values: Sequence[Any]) -> Any:
+    return np.array(values, np.float64)  # None becomes NaN
+
+
+def _events(folder: Path) -> list[dict[str, Any]]:
+    return [check for check in _lines(folder / "events.jsonl") if check["action"] != "noop"]
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+
+
+def _references(store: Store, study: Study) -> Iterator[Reference]:
+    """Of each bench and condition; a controller's name says for which variant it is where their benches differ."""
+    benches: dict[float, dict[Path, Cell]] = {}
+    for cell in study.cells:
+        benches.setdefault(cell.bench.tau_z, {}).setdefault(store.references(cell.bench, {}), cell)
+    for tau_z, cells in benches.items():
+        for cell in cells.values():
+            of = f" ({cell.variant})" if len(cells) > 1 else ""
+            for condition, changes in {"": {}, **study.conditions}.items():
+                path = store.references(cell.bench, changes)
+                for row in read_json(path) if path.exists() else ():
+                    figures = {key: row[key] for key in _OF_REFERENCES}
+                    figures["controller"] += of
+                    yield Reference(preset=study.preset, tau_z=tau_z, condition=condition, **figures)
+
+
+def _made_by(folder: Path) -> list[dict[str, Any]]:
+    makers: list[dict[str, Any]] = read_json(folder / "config.json")["made_by"]
+    return [{key: value for key, value in maker.items() if key != "from_step"} for maker in makers]
+
+
+def _record(study: Study, wanted: int, failed: Mapping[str, str]) -> StudyRecord:
+    cells = {f"{cell.variant}, tau_z = {cell.bench.tau_z:g} s": cell.settings() for cell in study.cells}
+    seeds = format_seeds(study.seeds)
+    return StudyRecord(
+        name=study.name,
+        preset=study.preset,
+        about=study.about,
+        seeds=study.seeds,
+        variants=study.variants,
+        compare=study.compare,
+        regimes=tuple(dict.fromkeys((cell.bench.tau_z, cell.bench.window) for cell in study.cells)),
+        conditions=tuple(study.conditions),
+        runs_wanted=wanted,
+        failed=tuple(failed.items()),
+        configuration=cells,
+        command=f"incrt study run {command_name(study.name)} --preset {study.preset} --seeds {seeds} --out DIR",
+    )
+
+
+def _representative(studies: Sequence[StudyRecord], outcomes: Sequence[Outcome]) -> list[str]:
+    """The run with the middle Δ% of each cell of the variant that stands for its study."""
+    found: dict[str, None] = {}
+    for study in studies:
+        variant = study.compare or study.variants[0]
+        for tau_z, _ in study.regimes:
+            cell = [
+                each
+                for each in outcomes
+                if (each.study, each.preset, each.variant, each.tau_z, each.condition)
+                == (study.name, study.preset, variant, tau_z, "")
+                and each.is_sound
+            ]
+            if cell:
+                found[sorted(cell, key=lambda each: each.delta_pct or 0.0)[(len(cell) - 1) // 2].folder] = None
+    return list(found)

@@ -1,0 +1,98 @@
+"""Made-up outcomes of studies, for the tests of what a report says."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from incrt.report.outcomes import Material, Outcome, Reference, StudyRecord
+
+BASELINE = 0.13
+WINDOWS = {1.0: 20, 2.0: 50, 5.0: 20}
+_FOLDERS = itertools.count()
+
+
+def outcome(study: str, variant: str, tau_z: float, delta: float | None, **changes: Any) -> Outcome:
+    """A run that did as the paper's do, but for its Delta% and the changes; None: the arm did not stay finite."""
+    rmse = None if delta is None else BASELINE * (1 + delta / 100)
+    fields: dict[str, Any] = {
+        "study": study,
+        "preset": "paper",
+        "variant": variant,
+        "tau_z": tau_z,
+        "window": WINDOWS[tau_z],
+        "seed": 42,
+        "condition": "",
+        "folder": f"run-{next(_FOLDERS)}",
+        "steps": 50_000,
+        "failure": None,
+        "rmse": rmse,
+        "delta_pct": delta,
+        "success": rmse is not None and rmse < 0.1,
+        "headroom_closed": 0.5,
+        "max_error": 0.3,
+        "torque_rms": 10.0,
+        "torque_tv": 1000.0,
+        "shield_active_pct": 0.0,
+        "encoder": "runtime",
+        "k_max": 8,
+        "heads": 8,
+        "grows": 7,
+        "prunes": 0,
+        "certificates_held": 7,
+        "last_grow": 19_500,
+        "saturated_at": 19_500,
+        "largest_grow_jump": 0.0,
+        "largest_prune_jump": None,
+        "inside": True,
+    }
+    return Outcome(**{**fields, **changes})
+
+
+def sample(study: str, variant: str, tau_z: float, deltas: Sequence[float | None], **changes: Any) -> list[Outcome]:
+    """One run for each Delta%."""
+    return [outcome(study, variant, tau_z, delta, seed=42 + i, **changes) for i, delta in enumerate(deltas)]
+
+
+def around(mean: float, std: float, n: int = 10) -> list[float]:
+    """n values with exactly this mean and standard deviation."""
+    ranks = [i - (n - 1) / 2 for i in range(n)]
+    scale = std / (sum(rank**2 for rank in ranks) / (n - 1)) ** 0.5
+    return [mean + scale * rank for rank in ranks]
+
+
+def references(tau_z: float, condition: str = "") -> list[Reference]:
+    """Three controllers."""
+    figures = {"baseline": 0.0, "best_constant": -34.0, "clairvoyant": -60.0}
+    return [
+        Reference(
+            "paper", tau_z, condition, name, BASELINE * (1 + delta / 100), delta, -(delta + 34) / 26, 0.3, 10.0, 900.0
+        )
+        for name, delta in figures.items()
+    ]
+
+
+def material(*samples: Sequence[Outcome], compare: str | None = None) -> Material:
+    """The studies that these outcomes make, with the controllers of their regimes."""
+    outcomes = [each for runs in samples for each in runs]
+    studies = []
+    for name in dict.fromkeys(each.study for each in outcomes):
+        own = [each for each in outcomes if each.study == name]
+        variants = tuple(dict.fromkeys(each.variant for each in own))
+        studies.append(
+            StudyRecord(
+                name=name,
+                preset="paper",
+                about=f"About {name}.",
+                seeds=tuple(range(42, 52)),
+                variants=variants,
+                compare=compare if compare in variants else None,
+                regimes=tuple(dict.fromkeys((each.tau_z, each.window) for each in own)),
+                conditions=tuple(dict.fromkeys(each.condition for each in own if each.condition)),
+                runs_wanted=len({each.folder for each in own}),
+                failed=(),
+                configuration={},
+                command=f"incrt study run {name}",
+            )
+        )
+    places = dict.fromkeys((each.tau_z, each.condition) for each in outcomes)
+    return Material(studies, outcomes, [each for place in places for each in references(*place)], {}, {}, [])

@@ -1,0 +1,183 @@
+"""Made-up material of a whole report: all studies, both presets, what runs leave on their way. Always the same."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import made_up
+import numpy as np
+
+from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
+
+REGIMES = {1.0: 20, 2.0: 50, 5.0: 20}
+MIDDLE = {2.0: 50}
+CONDITIONS = ("payload 2 kg", "payload 3 kg", "reference fast", "noise high", "delay 1", "delay 3")
+STUDIES: Mapping[str, tuple[tuple[str, ...], Mapping[float, int]]] = {
+    "main": (("runtime",), REGIMES),
+    "static": (("runtime", "static K=2 (phase 1)", "static K=7", "static K=8"), REGIMES),
+    "k_max": (("K_max 2", "K_max 4", "K_max 8", "K_max 16"), MIDDLE),
+    "grace": (("grace 1000", "grace 2000", "grace 5000"), MIDDLE),
+    "encoders": (("runtime", "static", "deep", "gru", "lstm", "none"), REGIMES),
+    "optimiser": (("carry", "rebuild"), REGIMES),
+    "sensitivity": (
+        ("default", *(f"{name} {value}" for name in ("eps_grow", "alpha", "N") for value in (1, 2))),
+        MIDDLE,
+    ),
+    "robustness": (("runtime", "static K=8"), REGIMES),
+}
+_SAME = {
+    "K_max 8": "runtime",
+    "grace 2000": "runtime",
+    "default": "runtime",
+    "static": "static K=8",
+    "carry": "runtime",
+}
+_MEANS = {"paper": -46.0, "memory": -89.0}
+_CONTROLLERS = {
+    "paper": {"baseline": 0.0, "best_constant": -34.0, "adaptive": -36.0, "observer": -52.0, "clairvoyant": -59.0},
+    "memory": {"baseline": 0.0, "best_constant": -34.0, "adaptive": -41.0, "observer": -80.0, "clairvoyant": -97.0},
+}
+
+
+def report_material(
+    presets: Sequence[str] = ("paper", "memory"),
+    studies: Mapping[str, tuple[tuple[str, ...], Mapping[float, int]]] = STUDIES,
+    seeds: int = 10,
+) -> Material:
+    """Everything that a report can be made of."""
+    records = [_record(name, preset, *studies[name], seeds) for preset in presets for name in studies]
+    outcomes = [each for record in records for each in _outcomes(record)]
+    references = [
+        _reference(preset, tau_z, condition, controller)
+        for preset in presets
+        for tau_z in REGIMES
+        for condition in ("", *CONDITIONS)
+        for controller in _CONTROLLERS[preset]
+    ]
+    by_folder = {each.folder: each for each in outcomes}
+    episodes = {
+        folder: _episodes(run)
+        for folder, run in by_folder.items()
+        if run.seed == 44 and run.variant == "runtime" and run.is_sound
+    }
+    made_by = [{"incrt": "0.1.0", "commit": "0123456", "device": "made up"}]
+    return Material(
+        records, outcomes, references, {key: _history(run) for key, run in by_folder.items()}, episodes, made_by
+    )
+
+
+def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[float, int], seeds: int) -> StudyRecord:
+    return StudyRecord(
+        name=name,
+        preset=preset,
+        about=f"What study {name} is about.",
+        seeds=tuple(range(42, 42 + seeds)),
+        variants=variants,
+        compare=variants[0],
+        regimes=tuple(regimes.items()),
+        conditions=CONDITIONS if name == "robustness" else (),
+        runs_wanted=len(variants) * len(regimes) * seeds,
+        failed=(("runtime-tau2-w50/seed-60", "no space left on device"),) if name == "main" else (),
+        configuration={variant: {"bench": {"preset": preset}, "encoder": {"k_max": 8}} for variant in variants},
+        command=f"incrt study run {name} --preset {preset} --out results",
+    )
+
+
+def _random(*words: object) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32(repr(words).encode()))
+
+
+def _outcomes(record: StudyRecord) -> list[Outcome]:
+    found = []
+    for variant in record.variants:
+        for tau_z, window in record.regimes:
+            for seed in record.seeds:
+                run = _outcome(record, variant, tau_z, window, seed)
+                found.append(run)
+                found += [_under(run, condition) for condition in record.conditions]
+    return found
+
+
+def _outcome(record: StudyRecord, variant: str, tau_z: float, window: int, seed: int) -> Outcome:
+    own = _SAME.get(variant, variant)
+    random = _random(record.preset, own, tau_z, seed)
+    # The mean differs by variant and regime, the spread by preset.
+    offset = _random(own, tau_z).normal() * (5 if record.preset == "paper" else 2)
+    delta = _MEANS[record.preset] + offset + random.normal() * (8 if record.preset == "paper" else 1.5)
+    best, least = (_CONTROLLERS[record.preset][name] for name in ("best_constant", "clairvoyant"))
+    diverged = (own, tau_z, seed) == ("static K=7", 5.0, 43)
+    growing = not own.startswith("static") and own not in {"deep", "gru", "lstm", "none"}
+    cap = int(own.split()[1]) if own.startswith("K_max") else 8
+    return made_up.outcome(
+        record.name,
+        variant,
+        tau_z,
+        None if diverged else round(delta, 3),
+        preset=record.preset,
+        window=window,
+        seed=seed,
+        folder=f"{record.preset}-{own}-tau{tau_z:g}-w{window}/seed-{seed}",
+        failure="the loss is not finite" if diverged else None,
+        headroom_closed=None if diverged else (delta - best) / (least - best),
+        k_max=cap,
+        heads=cap if growing else 0,
+        grows=cap - 1 if growing else 0,
+        certificates_held=cap - 1 if growing else 0,
+        encoder="runtime" if growing else own.split()[0],
+    )
+
+
+def _under(run: Outcome, condition: str) -> Outcome:
+    worse = _random(condition).uniform(0, 40)
+    return replace(run, condition=condition, delta_pct=None if run.delta_pct is None else run.delta_pct + worse)
+
+
+def _reference(preset: str, tau_z: float, condition: str, controller: str) -> Reference:
+    delta = _CONTROLLERS[preset][controller] * (1 - 0.01 * tau_z)
+    best, least = _CONTROLLERS[preset]["best_constant"], _CONTROLLERS[preset]["clairvoyant"]
+    closed = (_CONTROLLERS[preset][controller] - best) / (least - best)
+    return Reference(preset, tau_z, condition, controller, 0.13 * (1 + delta / 100), delta, closed, 0.3, 10.0, 900.0)
+
+
+def _history(run: Outcome) -> History:
+    random = _random(run.folder)
+    length = 40_000 if run.seed == 42 else 50_000  # one seed is shorter than the others
+    steps = np.arange(500.0, length + 1, 500)
+    returns = -100 * np.exp(-steps / 9000) - 12 + random.normal(size=len(steps))
+    returns[0] = np.nan
+    grows = np.arange(1500.0, 1500 + 3000 * run.grows, 3000)
+    checks = steps[2:]
+    heads = 1 + np.searchsorted(grows, checks, side="right")
+    active = np.arange(run.k_max) < heads[:, None]
+    weights = active * random.uniform(0.7, 1.3, size=active.shape)
+    return History(
+        k_init=1 if run.grows else max(run.heads, 1),
+        steps=steps,
+        returns=returns,
+        event_steps=grows,
+        event_actions=("grow",) * run.grows,
+        event_heads=np.arange(2.0, run.grows + 2),
+        check_steps=checks if run.heads else checks[:0],
+        ranks=(11 + random.normal(size=len(checks)) * 0.5) if run.heads else checks[:0],
+        shares=weights / weights.sum(axis=1, keepdims=True) if run.heads else np.zeros((0, run.k_max)),
+    )
+
+
+def _episodes(run: Outcome) -> Episodes:
+    random = _random(run.folder, "episodes")
+    payloads, time = np.array([0.0, 0.375, 0.75, 1.125, 1.5]), np.arange(500) / 100
+    q_d = np.tile(np.stack([0.5 * np.sin(time), 0.3 * np.sin(1.5 * time)], axis=-1), (5, 1, 1))
+    error = 0.05 * (1 + payloads[:, None, None]) * np.cos(2 * time)[None, :, None] * np.array([1.0, 0.7])
+    weights = random.uniform(size=(25, run.heads, run.window)) ** 3 * np.linspace(0.2, 1, run.window)
+    return Episodes(
+        payloads=payloads,
+        time=time,
+        q=q_d - error,
+        q_d=q_d,
+        torque=20 * np.sign(np.cos(time))[None, :, None] * np.array([1.0, 0.6]) + 100 * error,
+        k_d=30 + 100 * error,
+        lam=5 + 10 * error,
+        eta=20 * np.sign(np.cos(time))[None, :, None] + 10 * error,
+        attention=weights / weights.sum(axis=-1, keepdims=True),
+        attention_time=time[::20],
+    )

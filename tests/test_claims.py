@@ -1,0 +1,239 @@
+"""The verdicts on the paper's claims: made-up runs on each side of each rule."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+from made_up import WINDOWS, around, material, outcome, sample
+
+from incrt.report import paper
+from incrt.report.claims import judge
+from incrt.report.outcomes import Outcome
+from incrt.report.statistics import rate
+from incrt.report.verdicts import Verdict, all_of, sizeable
+
+
+def verdict(name: str, *samples: Sequence[Outcome], compare: str | None = None) -> Verdict:
+    (found,) = [each for each in judge(material(*samples, compare=compare), "paper") if each.claim.name == name]
+    return found
+
+
+def main_runs(n: int = 10, std: float = 10.0) -> list[Outcome]:
+    return [each for tau_z in WINDOWS for each in sample("main", "runtime", tau_z, around(-50, std, n))]
+
+
+def changed(runs: list[Outcome], **changes: object) -> list[Outcome]:
+    """The same, but for the last one."""
+    return [*runs[:-1], dataclasses.replace(runs[-1], **changes)]  # type: ignore[arg-type]
+
+
+def test_without_runs_nothing_can_be_told_and_the_command_is_named() -> None:
+    found = judge(material(), "paper")
+    assert len(found) == 15
+    assert {each.judgement for each in found} == {"cannot tell"}
+    assert {each.n for each in found} == {0}
+    assert all("`incrt study run " in each.why for each in found)
+    assert {each.judgement for each in judge(material(main_runs()), "memory")} == {"cannot tell"}
+
+
+def test_runs_like_the_papers_bear_the_paper_out() -> None:
+    swept = [
+        sample(*key[:2], key[2], around(cell.mean, 4, 30)) for key, cell in paper.CELLS.items() if key[0] != "static"
+    ]
+    means = {1.0: -40.0, 2.0: -35.0, 5.0: 5.0}
+    static = [sample("static", "static K=7", tau_z, around(mean, 4, 30)) for tau_z, mean in means.items()]
+    usual = (
+        sample("sensitivity", "default", 2.0, around(-50, 4, 30)),
+        sample("sensitivity", "N 500", 2.0, around(-51, 4, 30)),
+    )
+    spread = [
+        *sample("main", "runtime", 1.0, around(-46, 12, 30)),
+        *sample("main", "runtime", 2.0, around(-51, 12, 30)),
+    ]
+    narrow = [runs for runs in swept if runs[0].study != "main" or runs[0].tau_z == 5.0]
+    found = judge(material(*narrow, spread, *static, *usual, compare="default"), "paper")
+    open_ones = {each.claim.name for each in found if each.judgement != "holds"}
+    assert open_ones == {"prune bound"}  # for nothing is pruned
+
+
+@pytest.mark.parametrize("name", ["success", "saturation", "no prunes", "steady state"])
+def test_said_of_every_run(name: str) -> None:
+    exceptions: dict[str, dict[str, object]] = {
+        "success": {"success": False},
+        "saturation": {"saturated_at": 20_000},
+        "no prunes": {"prunes": 1},
+        "steady state": {"inside": False},
+    }
+    assert verdict(name, main_runs()).judgement == "holds"
+    assert verdict(name, main_runs(9)).judgement == "cannot tell"
+    assert verdict(name, main_runs()[:20]).judgement == "cannot tell"  # a regime is missing
+    refuted = verdict(name, changed(main_runs(), **exceptions[name]))
+    assert (refuted.judgement, refuted.n) == ("does not hold", 30)
+    assert "runtime tau_z 5 seed 51" in refuted.why
+
+
+def test_a_diverged_run_has_not_succeeded_and_one_that_stopped_early_need_not_saturate() -> None:
+    stopped = changed(main_runs(11), failure="the loss is not finite", success=False, saturated_at=None, steps=900)
+    assert verdict("success", stopped).judgement == "does not hold"
+    assert verdict("saturation", stopped).judgement == "holds"
+    never = changed(main_runs(), saturated_at=None)
+    assert verdict("saturation", never).judgement == "does not hold"
+
+
+def test_shorter_runs_than_the_papers_only_speak_to_what_is_proved() -> None:
+    short = [dataclasses.replace(each, steps=8000, success=False, largest_grow_jump=1e-7) for each in main_runs()]
+    assert verdict("success", short).n == 0
+    assert verdict("growth", short).judgement == "does not hold"
+
+
+@pytest.mark.parametrize(
+    ("difference", "std", "judgement"),
+    [
+        (-15.0, 10.0, "holds"),
+        (-3.0, 1.0, "holds"),  # smaller than the paper's, but there
+        (8.0, 5.0, "does not hold"),  # on the other side
+        (0.0, 5.0, "does not hold"),  # none, and too precise for the paper's -15.8
+        (-5.0, 12.0, "cannot tell"),
+        (-5.0, 0.0, "cannot tell"),  # without a spread there is no interval
+    ],
+)
+def test_better_than_static_in_a_regime(difference: float, std: float, judgement: str) -> None:
+    grown = sample("main", "runtime", 2.0, around(-40 + difference, std))
+    fixed = sample("static", "static K=7", 2.0, around(-40, std))
+    found = verdict("better than static K=7 at tau_z = 2 s", grown, fixed)
+    assert (found.judgement, found.n) == (judgement, 20)
+    assert found.claim.paper == "\N{MINUS SIGN}15.8 points"
+
+
+def test_better_in_every_regime_takes_all_and_one_refutes() -> None:
+    fixed = [sample("static", name, t, around(-40, 5)) for t in WINDOWS for name in ("static K=8", "static K=7")]
+    grown = {tau_z: sample("main", "runtime", tau_z, around(-50, 5)) for tau_z in WINDOWS}
+    name = "better than static K=7 in every regime"
+    assert verdict(name, *grown.values(), *fixed).judgement == "holds"
+    assert verdict("better than static K=8 in every regime", *grown.values(), *fixed).judgement == "holds"
+    assert verdict(name, grown[1.0], grown[2.0], *fixed).judgement == "cannot tell"
+    worse = sample("main", "runtime", 5.0, around(-30, 5))
+    refuted = verdict(name, grown[1.0], grown[2.0], worse, *fixed)
+    assert refuted.judgement == "does not hold"
+    assert refuted.why.endswith(": tau_z = 5.")
+
+
+def test_refuting_by_one_of_three_takes_more_than_by_one_alone() -> None:
+    fixed = [sample("static", "static K=7", tau_z, around(-40, 10)) for tau_z in WINDOWS]
+    # At tau_z = 1, 4 +- 9.4 excludes the paper's -5.8 just so much at 95 %, and does not at 98.3 %.
+    grown = [sample("main", "runtime", t, around(-36 if t == 1 else -60, 10)) for t in WINDOWS]
+    assert verdict("better than static K=7 at tau_z = 1 s", *grown, *fixed).judgement == "does not hold"
+    assert verdict("better than static K=7 in every regime", *grown, *fixed).judgement == "cannot tell"
+
+
+def test_diverged_runs_are_said_to_be_left_out() -> None:
+    fixed = sample("static", "static K=7", 2.0, [*around(-40, 5), None, None])
+    found = verdict("better than static K=7 at tau_z = 2 s", sample("main", "runtime", 2.0, around(-50, 5)), fixed)
+    assert found.n == 20
+    assert "left out: 2" in found.ours
+
+
+@pytest.mark.parametrize(
+    ("failures", "n", "judgement"),
+    [(4, 10, "holds"), (2, 10, "holds"), (0, 10, "does not hold"), (0, 3, "cannot tell"), (5, 100, "does not hold")],
+)
+def test_static_fails_on_a_sizeable_part(failures: int, n: int, judgement: str) -> None:
+    fixed = sample("static", "static K=7", 5.0, [10.0] * failures + [-40.0] * (n - failures))
+    found = verdict("static fails", fixed)
+    assert (found.judgement, found.n) == (judgement, n)
+    assert found.ours.startswith(f"{failures}/{n} ")
+
+
+def test_a_rate_without_runs_cannot_be_told() -> None:
+    assert sizeable(rate(0, 0), 0.4) == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("study", "best", "others"),
+    [("k_max", "K_max 2", ("K_max 4", "K_max 8", "K_max 16")), ("grace", "grace 2000", ("grace 1000", "grace 5000"))],
+)
+def test_the_best_of_a_sweep(study: str, best: str, others: tuple[str, ...]) -> None:
+    def swept(mean: float, std: float) -> Verdict:
+        beside = [sample(study, name, 2.0, around(-40, std)) for name in others]
+        return verdict(f"best of {study}", sample(study, best, 2.0, around(mean, std)), *beside)
+
+    assert swept(-50, 5).judgement == "holds"
+    assert swept(-40, 2).judgement == "does not hold"
+    assert swept(-30, 5).judgement == "does not hold"
+    assert swept(-44, 20).judgement == "cannot tell"
+    alone = verdict(f"best of {study}", sample(study, best, 2.0, around(-50, 5)))
+    assert (alone.judgement, alone.n) == ("cannot tell", 0)
+    some = verdict(
+        f"best of {study}", *(sample(study, name, 2.0, around(m, 5)) for name, m in ((best, -50), (others[0], -40)))
+    )
+    assert (some.judgement, some.n) == ("cannot tell", 20)
+
+
+def test_guarantees_hold_as_soon_as_they_were_seen_and_one_event_refutes() -> None:
+    run = outcome("main", "runtime", 5.0, -50)
+    assert (verdict("growth", [run]).judgement, verdict("growth", [run]).n) == ("holds", 7)
+    assert (
+        verdict("growth", [run, outcome("main", "runtime", 5.0, -50, largest_grow_jump=1e-9)]).judgement
+        == "does not hold"
+    )
+    pruned = outcome("grace", "grace 1000", 2.0, -50, prunes=3, largest_prune_jump=0.9)
+    assert (verdict("prune bound", [run, pruned]).judgement, verdict("prune bound", [run, pruned]).n) == ("holds", 3)
+    beyond = dataclasses.replace(pruned, largest_prune_jump=1.1)
+    assert verdict("prune bound", [beyond]).judgement == "does not hold"
+    assert verdict("prune bound", [run]).judgement == "cannot tell"
+
+
+def test_prunes_of_our_own_variants_do_not_speak_against_the_paper() -> None:
+    ours = outcome("sensitivity", "eps_prune 1e-2", 2.0, -50, prunes=1)
+    assert verdict("no prunes", main_runs(), [ours]).judgement == "holds"
+
+
+@pytest.mark.parametrize(
+    ("stds", "judgement"),
+    [
+        ((20.0, 20.0, 4.0), "holds"),
+        ((20.0, 4.0, 4.0), "cannot tell"),
+        ((4.0, 20.0, 20.0), "does not hold"),
+        ((10.0, 10.0, 11.0), "cannot tell"),
+        ((9.91, 11.71, 7.59), "cannot tell"),  # the paper's own, with its own number of runs
+    ],
+)
+def test_spread(stds: tuple[float, ...], judgement: str) -> None:
+    runs = [sample("main", "runtime", t, around(-50, std)) for t, std in zip(WINDOWS, stds, strict=True)]
+    assert (verdict("spread", *runs).judgement, verdict("spread", *runs).n) == (judgement, 30)
+
+
+@pytest.mark.parametrize(
+    ("difference", "std", "judgement"),
+    [
+        (1.0, 2.0, "holds"),
+        (-9.0, 3.0, "does not hold"),
+        (4.0, 1.0, "holds"),
+        (1.0, 15.0, "cannot tell"),
+        (1.0, 8.0, "cannot tell"),
+        (4.0, 3.0, "cannot tell"),  # there, but not beyond the margin
+        (6.0, 10.0, "cannot tell"),
+    ],
+)
+def test_no_sensitivity(difference: float, std: float, judgement: str) -> None:
+    usual = sample("sensitivity", "default", 2.0, around(-50, std))
+    same = sample("sensitivity", "alpha 0.9", 2.0, around(-50, min(std, 3)))
+    other = sample("sensitivity", "N 500", 2.0, around(-50 + difference, std))
+    found = verdict("other settings", usual, same, other, compare="default")
+    assert (found.judgement, found.n) == (judgement, 30)
+    assert "N 500" in found.ours
+
+
+def test_one_of_many_settings_is_not_refuted_by_chance_alone() -> None:
+    usual = sample("sensitivity", "default", 2.0, around(-50, 10))
+    other = sample("sensitivity", "N 500", 2.0, around(-39, 10))
+    rest = [sample("sensitivity", f"setting {i}", 2.0, around(-50, 10)) for i in range(13)]
+    assert verdict("other settings", usual, other, compare="default").judgement == "does not hold"
+    assert verdict("other settings", usual, other, *rest, compare="default").judgement == "cannot tell"
+
+
+def test_all_of() -> None:
+    assert all_of(["holds", "holds"]) == "holds"
+    assert all_of(["holds", "cannot tell"]) == "cannot tell"
+    assert all_of(["does not hold", "cannot tell"]) == "does not hold"
+    assert all_of([]) == "cannot tell"

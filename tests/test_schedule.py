@@ -1,0 +1,193 @@
+"""The schedule, on a backend whose workers do as they are told."""
+
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_studies import small_study
+
+from incrt.studies import schedule
+from incrt.studies.backend import Ended
+from incrt.studies.schedule import How, Result, Schedule
+from incrt.studies.store import PlannedRun, Standing, Store, evaluation_file
+from incrt.studies.study import Study
+from incrt.studies.tasks import Found, Task
+
+Script = Callable[[Task, int], Found | None]
+"""What becomes of a task that is started for the n-th time; None stands for a death."""
+
+
+class ScriptedBackend:
+    """Workers that are over at once."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.started: list[Task] = []
+        self.stopped = False
+        self._over: list[Ended] = []
+
+    def has_room(self) -> bool:
+        return not self._over
+
+    def start(self, task: Task) -> None:
+        tries = sum(each.folders == task.folders for each in self.started)
+        self.started.append(task)
+        found = self.script(task, tries)
+        self._over.append(Ended(task, found, "it died" if found is None else None))
+
+    def ended(self, timeout: float) -> list[Ended]:
+        del timeout
+        over, self._over = self._over, []
+        return over
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def close(self) -> None:
+        pass
+
+
+def finish(*runs: PlannedRun) -> Found:
+    """Leave what a finished run leaves, as far as the schedule looks; what its worker says then."""
+    for run in runs:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        (run.folder / "conclusion.json").write_text("{}")
+        for condition in ("", "delay 1"):
+            evaluation_file(run.folder, condition).write_text("{}")
+    return Found()
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "_LOOK_EVERY", 0.0)
+    monkeypatch.setattr(schedule, "_SECONDS_BEFORE_RETRY", 0.0)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "out")
+
+
+@pytest.fixture
+def study(tmp_path: Path, store: Store) -> Study:
+    return store.enter(small_study(tmp_path))
+
+
+def run(
+    store: Store, study: Study, script: Script, batch: int = 4, stop: Callable[[], bool] = lambda: False
+) -> tuple[Result, ScriptedBackend]:
+    backend = ScriptedBackend(script)
+    seen: list[list[Standing | None]] = []
+    result = Schedule(store, study, backend, How("cpu", batch, None)).run(lambda each: seen.append(list(each)), stop)
+    assert seen
+    return result, backend
+
+
+def test_batches_hold_every_run_once(store: Store, study: Study) -> None:
+    def script(task: Task, _: int) -> Found:
+        return finish(*task.runs)
+
+    result, backend = run(store, study, script, batch=3)
+    assert [len(task.runs) for task in backend.started] == [3, 1]
+    assert sorted(folder for task in backend.started for folder in task.folders) == sorted(
+        each.folder for each in store.planned(study)
+    )
+    assert result == Result(4, {}, stopped=False, no_space=None)
+
+
+def test_a_finished_run_is_not_started_again(store: Store, study: Study) -> None:
+    plan = store.planned(study)
+    finish(*plan[:3])
+    result, backend = run(store, study, lambda task, _: finish(*task.runs))
+    assert [task.folders for task in backend.started] == [(plan[3].folder,)]
+    assert result.finished == 4
+    _, backend = run(store, study, lambda *_: pytest.fail("nothing is left to do"))
+    assert backend.started == []
+
+
+def test_runs_that_are_only_to_be_evaluated_are_started(store: Store, study: Study) -> None:
+    plan = store.planned(study)
+    finish(*plan)
+    evaluation_file(plan[1].folder, "delay 1").unlink()
+    _, backend = run(store, study, lambda task, _: finish(*task.runs))
+    assert [task.folders for task in backend.started] == [(plan[1].folder,)]
+
+
+def test_a_batch_that_died_goes_on_as_long_as_it_gets_further(store: Store, study: Study) -> None:
+    def script(task: Task, tries: int) -> Found | None:
+        if tries < 7:  # each time one checkpoint more
+            folder = task.runs[0].folder / "checkpoint"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{20 * (tries + 1):09d}.json").write_text("{}")
+            return None
+        return finish(*task.runs)
+
+    result, backend = run(store, study, script)
+    assert len(backend.started) == 8
+    assert result == Result(4, {}, stopped=False, no_space=None)
+
+
+def test_a_run_that_kills_its_worker_is_found_and_given_up(store: Store, study: Study) -> None:
+    bad = store.planned(study)[2].folder
+
+    def script(task: Task, _: int) -> Found | None:
+        if bad in task.folders:
+            return None
+        return finish(*task.runs)
+
+    result, backend = run(store, study, script)
+    assert result.finished == 3
+    assert result.failed == {bad: "given up after 3 tries: it died"}
+    assert [len(task.runs) for task in backend.started].count(4) == 3
+    assert store.failed(study) == {str(bad.relative_to(store.path)): "given up after 3 tries: it died"}
+    result, _ = run(store, study, lambda task, _: finish(*task.runs))  # tried again by the next command
+    assert result.finished == 4
+    assert store.failed(study) == {}
+
+
+def test_what_is_wrong_with_one_run_leaves_the_others_be(store: Store, study: Study) -> None:
+    def script(task: Task, _: int) -> Found:
+        finish(*task.runs[1:])
+        return Found(problems={str(task.runs[0].folder): "is damaged"})
+
+    result, backend = run(store, study, script)
+    assert (result.finished, len(backend.started)) == (3, 1)
+    assert list(result.failed.values()) == ["is damaged"]
+
+
+def test_runs_of_another_process_are_left_to_it_and_taken_over_if_it_ends(store: Store, study: Study) -> None:
+    plan = store.planned(study)
+
+    def script(task: Task, _: int) -> Found:
+        if len(task.runs) == 4:  # another process has two of them
+            finish(*plan[2:])
+            return Found(held=[str(each.folder) for each in plan[:2]])
+        return finish(*task.runs)
+
+    result, backend = run(store, study, script)
+    assert [task.folders for task in backend.started[1:]] == [tuple(each.folder for each in plan[:2])]
+    assert result.finished == 4
+
+
+def test_a_stop_is_passed_on_and_nothing_more_is_started(store: Store, study: Study) -> None:
+    result, backend = run(store, study, lambda *_: Found(stopped=True), batch=1, stop=lambda: True)
+    assert backend.stopped
+    assert len(backend.started) == 1
+    assert (result.stopped, result.finished) == (True, 0)
+
+
+def test_a_full_disk_ends_the_study(store: Store, study: Study) -> None:
+    words = str(OSError(errno.ENOSPC, "No space left on device"))
+    result, backend = run(store, study, lambda *_: Found(no_space=words), batch=1)
+    assert len(backend.started) == 1
+    assert (result.stopped, result.no_space) == (True, words)
+
+
+def test_tasks_and_their_ends_travel_as_json(store: Store, study: Study) -> None:
+    schedule_ = Schedule(store, study, ScriptedBackend(lambda *_: None), How("gpu", 2, 3))
+    for task in schedule_._tasks(schedule_.standings()):  # noqa: SLF001
+        assert Task.from_json(task.to_json()) == task
+    found = Found({"a": "b"}, ["c"], stopped=True, no_space="d")
+    assert Found(**json.loads(found.to_json())) == found

@@ -1,0 +1,110 @@
+"""Studies as they are declared."""
+
+from pathlib import Path
+
+import pytest
+from small_studies import SMALL, small_study
+
+from incrt.config import format_seeds, parse_seeds
+from incrt.studies.study import Cell, declared_studies, load_study
+
+PRESETS = ("memory", "paper")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", sorted(declared_studies()))
+def test_every_study_of_the_library_can_be_built_and_its_cells_differ(name: str, preset: str) -> None:
+    study = load_study(name, preset)
+    assert len({cell.key for cell in study.cells}) == len(study.cells)
+    assert study.compare is None or study.compare in study.variants
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_main_is_the_paper_s_campaign(preset: str) -> None:
+    study = load_study("main", preset)
+    assert study.seeds == tuple(range(42, 52))
+    assert [(cell.bench.tau_z, cell.bench.window) for cell in study.cells] == [(1.0, 20), (2.0, 50), (5.0, 20)]
+    assert all(cell.sac.steps == 50_000 and cell.encoder.k_max == 8 for cell in study.cells)
+
+
+def test_ablations_are_those_of_the_issue() -> None:
+    def fields(name: str, part: str, field: str) -> list[object]:
+        cells = load_study(name, "paper").cells
+        assert {cell.bench.tau_z for cell in cells} == {2.0}
+        return [getattr(getattr(cell, part), field) for cell in cells]
+
+    assert fields("k_max", "encoder", "k_max") == [2, 4, 8, 16]
+    assert fields("grace", "runtime", "grace") == [1000, 2000, 5000]
+    static = [cell for cell in load_study("static", "paper").cells if cell.encoder.encoder == "static"]
+    assert {(cell.encoder.heads_at_start, cell.encoder.d_model) for cell in static} == {(2, 128), (7, 128), (8, 128)}
+    assert {cell.bench.tau_z for cell in static} == {1.0, 2.0, 5.0}
+    assert {cell.runtime.optimiser for cell in load_study("optimiser", "paper").cells} == {"rebuild", "carry"}
+    encoders = {cell.encoder.encoder for cell in load_study("encoders", "paper").cells}
+    assert encoders == {"runtime", "static", "deep", "gru", "lstm", "none"}
+
+
+def test_sensitivity_changes_one_setting_at_a_time() -> None:
+    study = load_study("sensitivity", "memory")
+    usual, *others = [cell.runtime for cell in study.cells]
+    changed = [[name for name in vars(each) if getattr(each, name) != getattr(usual, name)] for each in others]
+    assert all(len(names) == 1 for names in changed)
+    settings = {"eps_grow", "eps_prune", "delta_grow", "delta_prune", "check_every", "alpha", "tokens"}
+    assert {names[0] for names in changed} == settings
+
+
+def test_studies_that_name_the_same_run_share_it() -> None:
+    def keys(name: str) -> set[str]:
+        return {cell.key for cell in load_study(name, "memory").cells}
+
+    assert keys("main") <= keys("static")
+    assert keys("robustness") <= keys("main") | keys("static")
+    assert len(keys("k_max") & keys("main")) == 1
+    assert len(keys("grace") & keys("k_max")) == 1
+    assert not keys("main") & {cell.key for cell in load_study("main", "paper").cells}
+
+
+def test_any_seeds_will_do() -> None:
+    assert len(load_study("main", "memory", parse_seeds("0-99")).seeds) == 100
+
+
+@pytest.mark.parametrize("seeds", [[42], [42, 43, 44], [1, 5, 7, 8, 9], [3, 2, 1]])
+def test_seeds_are_written_as_they_are_read(seeds: list[int]) -> None:
+    assert parse_seeds(format_seeds(seeds)) == sorted(seeds)
+
+
+def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
+    for cell in small_study(tmp_path).cells:
+        assert Cell.from_settings(cell.variant, cell.settings()) == cell
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "named"),
+    [
+        ("seeds", 'seed = "1"', "unknown key seed; accepted: about, seeds, regimes"),
+        ("seeds", 'seeds = "one"', "seeds must be numbers and ranges"),
+        ("seeds", "seeds = 3", "seeds must be a text"),
+        ("about", "", "about must be given"),
+        ("compare", 'compare = "nobody"', "compare must be one of the variants grown, all heads"),
+        ("regimes", "regimes = []", "at least one entry"),
+        ("regimes", "regimes = [{ window = 5 }]", "a regime must have tau_z"),
+        ("regimes", "regimes = [{ tau_z = 5 }, { tau_z = 5, window = 9 }]", "regimes must differ in tau_z"),
+        ("regimes", "regimes = [{ tau_z = -1 }]", "variant 'grown': tau_z must be a number > 0"),
+        ("grown", "grown.encoder.k_mox = 3", "variant 'grown': unknown field k_mox; accepted"),
+        ("grown", "grown.decoder.k = 3", "unknown part decoder; accepted: bench, encoder, runtime, sac"),
+        ("grown", "grown = 3", "must hold tables of fields"),
+        ('"delay 1"', '"delay 1".delai = 1', "condition 'delay 1': unknown field delai"),
+        ('"delay 1"', '"delay 1" = {}', "must name at least one field of the bench"),
+        ("about", 'about = "unclosed', "cannot be read"),
+    ],
+)
+def test_a_bad_study_is_refused_by_name(tmp_path: Path, line: str, instead: str, named: str) -> None:
+    lines = [instead if each.startswith(line) else each for each in SMALL.splitlines()]
+    with pytest.raises(ValueError, match=r"study .*small\.toml: ") as error:
+        small_study(tmp_path, "\n".join(lines))
+    assert named in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["nothing", "no/such/file.toml", "../study", ""])
+def test_an_unknown_study_is_refused_with_those_that_are_known(name: str) -> None:
+    with pytest.raises(ValueError, match=r"there is no study .*accepted: encoders, grace, k_max, main"):
+        load_study(name, "memory")

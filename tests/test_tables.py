@@ -1,0 +1,258 @@
+"""Tables: their three forms read back, what stands in which cell, and that nothing is counted twice or dropped."""
+
+import csv
+import dataclasses
+import io
+import re
+
+import pytest
+from made_up import WINDOWS, around, material, outcome, sample
+
+from incrt.report.outcomes import Material
+from incrt.report.study_tables import make_tables
+from incrt.report.tables import Column, Row, Table, escape_latex, to_csv, to_latex, to_markdown
+from incrt.report.wording import number
+
+MINUS = "\N{MINUS SIGN}"
+STATICS = ("static K=2 (phase 1)", "static K=7", "static K=8")
+
+
+@pytest.fixture(scope="module")
+def everything() -> Material:
+    """All the studies of the paper, and one with conditions."""
+    return material(
+        *(sample("main", "runtime", tau_z, around(-50, 10)) for tau_z in WINDOWS),
+        *(sample("static", "runtime", tau_z, around(-50, 10)) for tau_z in WINDOWS),
+        *(sample("static", name, tau_z, around(-40, 10), encoder="static") for name in STATICS for tau_z in WINDOWS),
+        *(sample("k_max", f"K_max {k}", 2.0, around(-45 - k / 10, 8), heads=k) for k in (2, 4, 8, 16)),
+        *(
+            sample("grace", f"grace {grace}", 2.0, around(-45, 8), saturated_at=1500 + 6 * (grace + 1000))
+            for grace in (1000, 2000, 5000)
+        ),
+        sample("robustness", "runtime", 2.0, around(-30, 5), condition="payload 3 kg"),
+        compare="runtime",
+    )
+
+
+def table(made_of: Material, name: str) -> Table:
+    return next(each for each in make_tables(made_of, "paper") if each.name == f"paper-{name}")
+
+
+def cells(found: Table, **where: object) -> list[dict[str, str | None]]:
+    """The rows about this, by heading; minus signs as one types them."""
+    headings = [column.heading for column in found.columns]
+    rows = [row for row in found.rows if all(getattr(row, key) == value for key, value in where.items())]
+    texts = [[cell and cell.replace(MINUS, "-") for cell in row.cells] for row in rows]
+    return [dict(zip(headings, line, strict=True)) for line in texts]
+
+
+def test_every_study_has_its_table_and_the_paper_has_three(everything: Material) -> None:
+    names = [each.name.removeprefix("paper-") for each in make_tables(everything, "paper")]
+    studies = ["study-main", "study-static", "study-k_max", "study-grace", "study-robustness"]
+    assert names == ["table-1", "table-2", "table-3", *studies, "certificates"]
+    assert make_tables(everything, "memory") == []
+    assert MINUS in (table(everything, "table-2").rows[0].cells[2] or "")
+    assert [each.name for each in make_tables(material(), "paper")] == []
+
+
+def test_csv_reads_back(everything: Material) -> None:
+    for each in make_tables(everything, "paper"):
+        lines = list(csv.reader(io.StringIO(to_csv(each))))
+        assert lines[0] == [column.heading for column in each.columns]
+        assert lines[1:] == [[cell or "" for cell in row.values()] for row in cells(each)]
+    medians = [
+        float(line["median"])
+        for line in csv.DictReader(io.StringIO(to_csv(table(everything, "study-main"))))
+        if line["median"]
+    ]
+    assert medians == [-50.0] * 3
+
+
+def test_markdown_has_as_many_columns_in_every_line(everything: Material) -> None:
+    for each in make_tables(everything, "paper"):
+        lines = [line for line in to_markdown(each).splitlines() if line.startswith("|")]
+        assert len(lines) == 2 + len(each.rows)
+        assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(each.columns) + 1}
+    odd = Table("odd", "Odd", (Column("a|b"), Column("c")), (Row(("x | y", None)),))
+    assert to_markdown(odd).splitlines()[2:] == [r"| a\|b | c |", "| ---: | ---: |", "| x \\| y | \N{EN DASH} |"]
+
+
+def test_latex_is_balanced_and_escaped(everything: Material) -> None:
+    for each in make_tables(everything, "paper"):
+        text = to_latex(each)
+        assert re.findall(r"\\begin{(\w+)}", text) == ["table", "tabular"]
+        assert re.findall(r"\\end{(\w+)}", text) == ["tabular", "table"]
+        assert text.count("{") == text.count("}")
+        assert text.isascii()
+        plain = re.sub(r"(?<!\\)\$[^$]*\$", "", text)
+        assert not re.search(r"(?<!\\)[%_#$^~]", plain)
+        body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
+        lines = [line for line in body.splitlines() if line.endswith(r"\\")]
+        assert len(lines) == 1 + len(each.rows)
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(each.columns) - 1}
+
+
+def test_what_latex_would_read_otherwise() -> None:
+    assert escape_latex("τ_z & K_max: Δ% ± 5 % < a_b") == (r"$\tau_z$ \& $K_{\max}$: $\Delta\%$ $\pm$ 5 \% $<$ a\_b")
+    assert escape_latex("\\{x}~^#$") == r"\textbackslash{}\{x\}\textasciitilde{}\textasciicircum{}\#\$"
+    assert escape_latex("\N{MINUS SIGN}3 Δ τ") == r"$-$3 $\Delta$ $\tau$"
+
+
+def test_a_zero_has_no_sign() -> None:
+    assert (number(-0.004), number(-0.006), number(None)) == ("0.00", f"{MINUS}0.01", None)
+
+
+def test_a_row_of_the_wrong_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="table odd: a row must have 1 cells"):
+        Table("odd", "Odd", (Column("a"),), (Row(("x", "y")),))
+
+
+def test_table_1_sets_each_static_beside_runtime_and_paper(everything: Material) -> None:
+    found = table(everything, "table-1")
+    (row,) = cells(found, tau_z=2.0, variant="static K=7")
+    assert row["Δ% ± CI95"] == "-40.00 ± 7.15"
+    assert row["runtime: Δ% ± CI95"] == "-50.00 ± 7.15"
+    assert row["runtime less it [points]"] == "-10.00 [-19.40, -0.60]"
+    assert (row["fails"], row["runtime: success"]) == ("0/10", "10/10 [72, 100] %")
+    assert (row["paper: static Δ%"], row["paper: static fails"]) == ("-35.0", "0/10")
+    assert (row["paper: runtime Δ% ± CI95"], row["paper: runtime less static"]) == ("-50.85 ± 8.38", "-15.8")
+    assert [row.variant for row in found.rows[:3]] == ["static K=7", "static K=2 (phase 1)", "static K=8"]
+    best = next(row for row in cells(found, tau_z=5.0, variant=None) if row["variant"] == "best constant")
+    assert best["runtime less it [points]"] == "-16.00 [-23.15, -8.85]"
+
+
+def test_table_1_takes_runtime_from_elsewhere_only_if_it_was_trained_as_long() -> None:
+    short = sample("quick", "runtime", 5.0, around(-10, 1), steps=8000)
+    fixed = sample("static", "static K=7", 5.0, around(-40, 1))
+    long = sample("static", "runtime", 5.0, around(-45, 1))
+    (row,) = cells(table(material(short, fixed), "table-1"), variant="static K=7")
+    assert row["runtime: Δ% ± CI95"] is None
+    (row,) = cells(table(material(short, fixed, long), "table-1"), variant="static K=7")
+    assert row["runtime: Δ% ± CI95"] == "-45.00 ± 0.72"
+    assert all(each.name != "paper-table-1" for each in make_tables(material(short), "paper"))
+
+
+def test_tables_2_and_3(everything: Material) -> None:
+    caps = table(everything, "table-2")
+    assert [row.variant for row in caps.rows] == [
+        "K_max 2",
+        "K_max 4",
+        "K_max 8",
+        "K_max 16",
+        "static K=7",
+        *[None] * 3,
+    ]
+    (cap,) = cells(caps, variant="K_max 16")
+    assert (cap["std"], cap["n"], cap["paper: Δ% ± CI95"], cap["paper: n"]) == ("8.00", "10", "-43.82 ± 12.78", "5")
+    (fixed,) = cells(caps, variant="static K=7")
+    assert (fixed["Δ% ± CI95"], fixed["paper: Δ% ± CI95"]) == ("-40.00 ± 7.15", "-35.00")
+    cooldowns = cells(table(everything, "table-3"))[:3]
+    assert [row["schedule [k]"] for row in cooldowns] == ["13.5", "19.5", "37.5"]
+    assert [row["paper: schedule [k]"] for row in cooldowns] == ["13.5", "19.5", "37.5"]
+    assert [row["paper: fails"] for row in cooldowns] == ["1/5", "0/5", "1/5"]
+
+
+def test_a_run_that_does_not_reach_the_cap_has_its_last_growth_as_schedule() -> None:
+    late = [outcome("grace", "grace 5000", 2.0, -40, saturated_at=None, last_grow=31_500) for _ in range(2)]
+    (row,) = cells(table(material(late), "table-3"), variant="grace 5000")
+    assert row["schedule [k]"] == "31.5"
+
+
+def test_reference_controllers_stand_in_every_table_of_results(everything: Material) -> None:
+    for each in make_tables(everything, "paper")[:-1]:
+        regimes = {row.tau_z for row in each.rows}
+        for tau_z in regimes:
+            names = [row["variant"] for row in cells(each, tau_z=tau_z, variant=None)]
+            assert names == ["baseline", "best constant", "clairvoyant"]
+    (clairvoyant,) = [row for row in cells(table(everything, "study-k_max")) if row["variant"] == "clairvoyant"]
+    assert (clairvoyant["Δ% ± CI95"], clairvoyant["success"], clairvoyant["headroom closed"]) == (
+        "-60.00",
+        "yes",
+        "1.00",
+    )
+
+
+def test_diverged_and_failed_runs_are_counted_and_shown() -> None:
+    runs = sample("main", "runtime", 5.0, [-50.0, -40.0, None, -10.0])
+    runs.append(outcome("main", "runtime", 5.0, -60.0, failure="the loss is not finite", success=False))
+    (row,) = cells(table(material(runs), "study-main"), variant="runtime")
+    assert (row["n"], row["diverged"], row["success"]) == ("5", "2", "2/5 [12, 77] %")
+    assert row["median"] == "-40.00"  # of -50, -40 and -10
+    lost = [outcome("main", "runtime", 5.0, None)]
+    (row,) = cells(table(material(lost), "study-main"), variant="runtime")
+    assert (row["n"], row["diverged"], row["Δ% ± CI95"], row["K at the end"]) == ("1", "1", None, None)
+
+
+def test_a_run_is_counted_once_in_a_cell() -> None:
+    run = outcome("main", "runtime", 5.0, -50.0)
+    found = material(
+        [
+            run,
+            dataclasses.replace(run),
+            dataclasses.replace(run, study="static"),
+            outcome("main", "runtime", 5.0, -40.0),
+        ]
+    )
+    (row,) = cells(table(found, "study-main"), variant="runtime")
+    assert (row["n"], row["median"]) == ("2", "-45.00")
+    assert cells(table(found, "certificates"))[0]["growths"] == "14"
+
+
+def test_a_condition_has_its_own_rows() -> None:
+    usual = sample("robustness", "runtime", 2.0, around(-50, 5))
+    heavy = [dataclasses.replace(each, condition="payload 3 kg", delta_pct=-20.0) for each in usual]
+    found = table(material(usual, heavy), "study-robustness")
+    rows = {row["condition"]: row for row in cells(found, variant="runtime")}
+    assert {name: (row["n"], row["median"]) for name, row in rows.items()} == {
+        "": ("10", "-50.00"),
+        "payload 3 kg": ("10", "-20.00"),
+    }
+    assert [row["condition"] for row in cells(found, variant=None)] == [""] * 3 + ["payload 3 kg"] * 3
+
+
+def test_comparison_is_with_the_variant_of_the_same_regime() -> None:
+    runs = [
+        *sample("static", "runtime", 1.0, [0.0, 1.0, 3.0]),
+        *sample("static", "static K=7", 1.0, [2.0, 4.0, 5.0]),
+        *sample("static", "runtime", 2.0, [100.0, 101.0, 102.0]),
+    ]
+    found = table(material(runs, compare="runtime"), "study-static")
+    (row,) = cells(found, variant="static K=7")
+    assert row["p (Mann-Whitney)"] == "0.200"
+    assert row["Cohen's d"] == "1.53"  # 7/3 over sqrt(7/3)
+    assert all(row["Cohen's d"] is None for row in cells(found, variant="runtime"))
+
+
+def test_heads_are_one_number_or_a_range() -> None:
+    runs = [outcome("k_max", "K_max 16", 2.0, -40, heads=heads) for heads in (16, 13, 16)]
+    without = sample("k_max", "none", 2.0, [-30.0, -31.0], heads=0)
+    found = table(material(runs, without), "study-k_max")
+    assert [row["K at the end"] for row in cells(found)[:2]] == ["15.0 (13 to 16)", None]
+
+
+def test_certificates() -> None:
+    pruned = outcome(
+        "main",
+        "runtime",
+        2.0,
+        -50,
+        prunes=2,
+        certificates_held=8,
+        largest_prune_jump=0.25,
+        largest_grow_jump=1e-9,
+        inside=False,
+    )
+    static = sample(
+        "static", "static K=7", 2.0, [-40.0], grows=0, certificates_held=0, largest_grow_jump=None, inside=None
+    )
+    main, fixed = cells(table(material([pruned], sample("main", "runtime", 2.0, [-50.0]), static), "certificates"))
+    assert list(main.values()) == ["main", "2", "16", "14", "2", "15", "1e-09", "0.25", "1/2"]
+    assert list(fixed.values()) == ["static", "1", "0", "0", "0", "0", None, None, None]
+
+
+def test_runs_that_are_missing_are_named() -> None:
+    made = material(sample("main", "runtime", 5.0, [-50.0]))
+    study = dataclasses.replace(made.studies[0], runs_wanted=3, failed=(("main/run-2", "the disk is full"),))
+    notes = " ".join(table(dataclasses.replace(made, studies=[study]), "study-main").notes)
+    assert "1 of the 3 runs of the study are there." in notes
+    assert "main/run-2: the disk is full" in notes

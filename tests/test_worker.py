@@ -1,0 +1,260 @@
+"""What a worker does with a batch, and the command that runs a study, on small runs."""
+
+import errno
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_studies import SMALL, one_task, small_study
+
+from incrt.cli import main
+from incrt.report.reading import read_material
+from incrt.sac import training
+from incrt.sac.folder import is_held
+from incrt.studies import worker
+from incrt.studies.backend import LocalBackend
+from incrt.studies.store import PlannedRun, Store, evaluation_file, standing
+from incrt.studies.study import Study
+from incrt.studies.tasks import Task
+from incrt.studies.worker import work
+
+KILL = Path(__file__).parent.parent / "benchmarks" / "study_kill.py"
+
+
+def say_nothing(_: str) -> None:
+    """A worker's warnings."""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Study]:
+    """The small study, trained and evaluated."""
+    folder = tmp_path_factory.mktemp("trained")
+    store = Store(folder / "out")
+    study = store.enter(small_study(folder))
+    found = work(one_task(store, study), say_nothing)
+    assert (found.problems, found.held, found.stopped, found.no_space) == ({}, [], False, None)
+    return store, study
+
+
+def copied(trained: tuple[Store, Study], folder: Path) -> tuple[Store, Study, list[PlannedRun]]:
+    """The trained study once more, for tests that do it harm."""
+    shutil.copytree(trained[0].path, folder / "out")
+    store = Store(folder / "out")
+    (study,) = store.studies()
+    return store, study, store.planned(study)
+
+
+def test_every_run_is_trained_and_evaluated_on_every_condition(trained: tuple[Store, Study]) -> None:
+    store, study = trained
+    for run in store.planned(study):
+        assert standing(run, ("delay 1",)).state == "finished"
+        usual, delayed = (json.loads(evaluation_file(run.folder, name).read_text()) for name in ("", "delay 1"))
+        assert delayed.pop("condition") == "delay 1"
+        assert usual.keys() == delayed.keys()
+        assert usual["rmse"] != delayed["rmse"]
+        assert usual["seed"] == run.seed
+
+
+def test_a_study_is_read_back_as_it_was_entered(trained: tuple[Store, Study]) -> None:
+    store, study = trained
+    assert store.studies() == [study]
+
+
+def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
+    store, study = Store(tmp_path / "out"), small_study(tmp_path)
+    store.enter(study)
+    more = store.enter(small_study(tmp_path, SMALL.replace('"1-2"', '"2,7"')))
+    assert more.seeds == (1, 2, 7)
+    other = store.enter(small_study(tmp_path, SMALL.replace("steps = 140", "steps = 160")))
+    assert other.seeds == (1, 2)  # other runs: what was asked for of the first ones says nothing
+
+
+def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
+    store, study = trained
+    material = read_material(store.path)
+    assert len(material.outcomes) == 8
+    assert {row.condition for row in material.outcomes} == {"", "delay 1"}
+    grown = [row for row in material.outcomes if row.variant == "grown" and not row.condition]
+    figures = json.loads((store.path / grown[0].folder / "eval.json").read_text())
+    assert (grown[0].rmse, grown[0].delta_pct) == (figures["rmse"], figures["delta_pct"])
+    checks = [json.loads(line) for line in (store.path / grown[0].folder / "events.jsonl").read_text().splitlines()]
+    grows = [check["step"] for check in checks if check["action"] == "grow"]
+    assert (grown[0].grows, grown[0].last_grow) == (len(grows), grows[-1])
+    assert grown[0].largest_grow_jump == 0.0
+    history = material.histories[grown[0].folder]
+    assert history.steps[-1] == 140
+    assert history.event_steps.tolist() == grows
+    assert np.allclose(history.shares.sum(1), 1)
+    controllers = [row.controller for row in material.references if not row.condition]
+    assert controllers == ["baseline", "best_constant", "adaptive", "observer", "clairvoyant"]
+    (episodes,) = material.episodes.values()
+    assert episodes.q.shape == (1, 20, 2)
+    assert np.allclose(episodes.attention.sum(-1), 1, atol=1e-6)
+    assert material.studies[0].runs_wanted == 4
+    assert study.name == "small"
+
+
+def test_a_finished_run_is_left_as_it_is(trained: tuple[Store, Study], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "train", lambda *_, **__: pytest.fail("a finished run is not trained"))
+    monkeypatch.setattr(worker, "evaluate_run", lambda *_, **__: pytest.fail("nor evaluated"))
+    found = work(one_task(*trained), say_nothing)
+    assert found.problems == {}
+
+
+def test_a_damaged_run_is_named_and_the_others_go_on(trained: tuple[Store, Study], tmp_path: Path) -> None:
+    store, study, runs = copied(trained, tmp_path)
+    for name in ("conclusion.json", "eval.json"):  # the first run is not finished, and its checkpoint is broken
+        (runs[0].folder / name).unlink()
+    for path in (runs[0].folder / "checkpoint").glob("*.safetensors"):
+        path.write_bytes(b"nonsense")
+    (runs[1].folder / "policy.safetensors").write_bytes(b"nonsense")
+    (runs[1].folder / "eval.json").unlink()
+    (runs[2].folder / "eval.json").unlink()
+    found = work(one_task(store, study), say_nothing)
+    assert set(found.problems) == {str(runs[0].folder), str(runs[1].folder)}
+    assert "no checkpoint" in found.problems[str(runs[0].folder)]
+    assert "policy.safetensors holds no policy" in found.problems[str(runs[1].folder)]
+    assert (runs[2].folder / "eval.json").read_bytes() == (
+        trained[0].planned(trained[1])[2].folder / "eval.json"
+    ).read_bytes()
+
+
+def test_a_run_of_another_process_is_left_to_it(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    study = store.enter(small_study(tmp_path))
+    first, *others = store.planned(study)
+    first.folder.mkdir(parents=True)
+    with held(first.folder):
+        assert is_held(first.folder)
+        found = work(one_task(store, study), say_nothing)
+    assert found.held == [str(first.folder)]
+    assert not found.stopped
+    assert {standing(run, ("delay 1",)).state for run in others} == {"finished"}
+    assert not is_held(first.folder)
+    assert standing(first, ()).state == "waiting"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Another process that trains in a folder."""
+    code = "import fcntl, sys; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"
+    command = [sys.executable, "-c", code, str(folder / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            yield
+        finally:
+            other.communicate("\n")
+
+
+def test_a_full_disk_is_said_and_what_was_finished_stays(
+    trained: tuple[Store, Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, study, runs = copied(trained, tmp_path)
+    (runs[-1].folder / "eval.json").unlink()
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(worker, "write_whole", full)
+    found = work(one_task(store, study), say_nothing)
+    assert found.no_space is not None
+    assert "No space left on device" in found.no_space
+    assert [standing(run, ("delay 1",)).state for run in runs] == [*["finished"] * 3, "trained"]
+
+
+def test_runs_that_another_study_trains_are_only_evaluated(
+    trained: tuple[Store, Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, study, runs = copied(trained, tmp_path)
+    shutil.rmtree(runs[0].folder)
+    monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("nothing is to be trained"))
+    task = one_task(store, study)
+    found = work(Task(**{**vars(task), "trained_by": ("main",)}), say_nothing)
+    assert found.problems == {str(runs[0].folder): "is not trained: incrt study run main does that"}
+
+
+def test_a_worker_that_dies_says_why(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    task = one_task(store, small_study(tmp_path))
+    backend = LocalBackend(tmp_path / "logs")
+    backend.start(Task(**{**vars(task), "device": "abacus"}))
+    assert not backend.has_room()
+    (end,) = backend.ended(60)
+    assert backend.has_room()
+    assert end.death is not None
+    assert "exit status 1, saying: ValueError: device must be one of auto, cpu, gpu; got 'abacus'" in end.death
+
+
+def test_the_command_goes_on_with_what_is_there(
+    trained: tuple[Store, Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, _, runs = copied(trained, tmp_path)
+    (tmp_path / "small.toml").write_text(SMALL)
+    (runs[0].folder / "eval.json").unlink()
+    main(["study", "run", str(tmp_path / "small.toml"), "--out", str(store.path), "--device", "cpu"])
+    assert "4 of 4 runs are finished" in capsys.readouterr().err
+    main(["study", "status", str(store.path), "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["variant"], row["finished"], row["steps_done"]) for row in rows] == [
+        ("grown", 2, 280),
+        ("all heads", 2, 280),
+    ]
+    main(["study", "status", str(store.path)])
+    assert "small, preset memory" in capsys.readouterr().out
+
+
+def test_the_command_ends_with_what_failed_and_why(
+    trained: tuple[Store, Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, _, runs = copied(trained, tmp_path)
+    (tmp_path / "small.toml").write_text(SMALL)
+    (runs[0].folder / "conclusion.json").write_text("{")
+    (runs[0].folder / "eval.json").unlink()
+    with pytest.raises(SystemExit) as ended:
+        main(["study", "run", str(tmp_path / "small.toml"), "--out", str(store.path), "--device", "cpu"])
+    assert ended.value.code == 1
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "3 of 4 runs are finished" in said
+    assert f"failed: {runs[0].folder.relative_to(store.path)}" in said
+    main(["study", "status", str(store.path)])
+    assert "conclusion.json" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["study", "run", "nothing", "--out", "OUT"], "there is no study 'nothing'"),
+        (["study", "run", "quick", "--out", "OUT", "--seeds", "x"], "seeds must be numbers"),
+        (["study", "run", "quick", "--out", "OUT", "--address", "auto"], "--address goes with --backend ray"),
+        (["study", "run", "quick", "--out", "OUT", "--batch", "0"], "batch must be a whole number"),
+        (["study", "run", "quick", "--out", "FILE/there", "--device", "cpu"], "cannot be written"),
+        (["study", "run", "quick", "--out", "OUT", "--device", "gpu"], "there is no gpu here"),
+        (["study", "status", "OUT"], "holds no study"),
+    ],
+)
+def test_bad_input_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], named: str
+) -> None:
+    (tmp_path / "file").touch()
+    places = {"OUT": str(tmp_path / "out"), "FILE/there": str(tmp_path / "file" / "there")}
+    with pytest.raises(SystemExit) as ended:
+        main([places.get(each, each) for each in arguments])
+    assert ended.value.code == 2
+    assert named in capsys.readouterr().err.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_study_that_was_killed_is_the_same_to_the_bit() -> None:
+    """Two kills here; ``python benchmarks/study_kill.py`` has twenty."""
+    done = subprocess.run([sys.executable, KILL, "--kills", "2"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "all the same to the bit" in done.stdout
