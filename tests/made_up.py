@@ -44,6 +44,7 @@ def outcome(study: str, variant: str, tau_z: float, delta: float | None, **chang
         "largest_grow_jump": 0.0,
         "largest_prune_jump": None,
         "inside": True,
+        "rank_settled": True,
     }
     return Outcome(**{**fields, **changes})
 

@@ -73,7 +73,7 @@ def test_said_of_every_run(name: str) -> None:
 
 
 def test_a_diverged_run_has_not_succeeded_and_one_that_stopped_early_need_not_saturate() -> None:
-    stopped = changed(main_runs(11), failure="the loss is not finite", success=False, saturated_at=None, steps=900)
+    stopped = changed(main_runs(11), failure="the loss is not finite", success=False, saturated_at=None)
     assert verdict("success", stopped).judgement == "does not hold"
     assert verdict("saturation", stopped).judgement == "holds"
     never = changed(main_runs(), saturated_at=None)
@@ -237,3 +237,10 @@ def test_all_of() -> None:
     assert all_of(["holds", "cannot tell"]) == "cannot tell"
     assert all_of(["does not hold", "cannot tell"]) == "does not hold"
     assert all_of([]) == "cannot tell"
+
+
+def test_proposition_3_is_not_contradicted_where_the_rank_did_not_rest() -> None:
+    moving = changed(main_runs(11), inside=False, rank_settled=False)
+    found = verdict("steady state", moving)
+    assert (found.judgement, found.n) == ("cannot tell", 33)
+    assert "32/33" in found.ours

@@ -92,5 +92,9 @@ def rests_in_interval(runs: Runs) -> Verdict:
     if not found:
         return no_runs(claim, "main")
     outside = [each for each in found if not each.inside]
-    ours = f"{rate_text(rate(len(found) - len(outside), len(found)))} inside"
-    return universal(claim, found, outside, ours, "Every run does.")
+    contradicting = [each for each in outside if each.rank_settled]
+    settled = sum(bool(each.rank_settled) for each in found)
+    ours = f"{rate_text(rate(len(found) - len(outside), len(found)))} inside; the rank rested in {settled} of them"
+    if outside and not contradicting:
+        return Verdict(claim, len(found), ours, "cannot tell", f"Outside, but the rank did not rest: {named(outside)}.")
+    return universal(claim, found, contradicting, ours, "Every run does, whether the rank rested or not.")

@@ -35,6 +35,7 @@ class Outcome:
     folder: str
     """Of the run, in the study's folder; several studies may name the same run."""
     steps: int
+    """That it was to be trained."""
     failure: str | None
     """Why training stopped early; such a run has not succeeded, and its figures are not counted."""
     rmse: float | None
@@ -62,6 +63,8 @@ class Outcome:
     """As a part of its bound."""
     inside: bool | None
     """Whether K ended where Proposition 3 has it; None where it was not concluded."""
+    rank_settled: bool | None
+    """Whether the rank came to rest, as the proposition assumes."""
 
     @property
     def is_sound(self) -> bool:
@@ -141,7 +144,7 @@ class StudyRecord:
     conditions: tuple[str, ...]
     runs_wanted: int
     failed: tuple[tuple[str, str], ...]
-    """Runs that could not be trained or evaluated, and why."""
+    """Runs without an outcome: they could not be trained, evaluated or read, and why."""
     configuration: dict[str, Any]
     """Of each variant and regime: what can be set, as config.json has it."""
     command: str

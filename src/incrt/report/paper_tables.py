@@ -12,6 +12,7 @@ from incrt.report.table_rows import (
     DIVERGED,
     FAILS,
     NAME,
+    SUCCESS,
     TAU_Z,
     Cells,
     fails_text,
@@ -24,14 +25,9 @@ from incrt.report.table_rows import (
 from incrt.report.tables import Column, Row, Table
 from incrt.report.wording import difference_text, interval_text, mean_text, number, plus_minus, rate_text
 
-_RUNTIME = Column("runtime: Δ% ± CI95")
-_RUNTIME_SUCCESS = Column("runtime: success")
 _DIFFERENCE = Column("runtime less it [points]")
-_PAPER_STATIC = Column("paper: static Δ%")
-_PAPER_STATIC_FAILS = Column("paper: static fails")
-_PAPER_RUNTIME = Column("paper: runtime Δ% ± CI95")
-_PAPER_RUNTIME_SUCCESS = Column("paper: runtime success")
-_PAPER_DIFFERENCE = Column("paper: runtime less static")
+_PAPER_SUCCESS = Column("paper: success")
+_PAPER_DIFFERENCE = Column("paper: runtime less it")
 _STD = Column("std")
 _COUNT = Column("n")
 _SCHEDULE = Column("schedule [k]")
@@ -43,13 +39,12 @@ _PAPER_SCHEDULE = Column("paper: schedule [k]")
 _TITLE_1 = "Heads that grow and fixed ones"
 _NOTES_1 = (
     ABOUT_DELTA,
-    "Each row sets a fixed number of heads, or a reference controller, against the heads that grow.",
     "The difference has its 95 % interval: Welch's, or of one sample for a controller.",
     "The paper's static figures are of INCRT-1L, with K = 7 at τ_z = 2; of the other regimes it does not say K.",
 )
 _COLUMNS_1 = (
-    *(NAME, TAU_Z, DELTA, FAILS, DIVERGED, _RUNTIME, _RUNTIME_SUCCESS, _DIFFERENCE),
-    *(_PAPER_STATIC, _PAPER_STATIC_FAILS, _PAPER_RUNTIME, _PAPER_RUNTIME_SUCCESS, _PAPER_DIFFERENCE),
+    *(NAME, TAU_Z, DELTA, SUCCESS, DIVERGED, _DIFFERENCE),
+    *(_PAPER_DELTA, _PAPER_SUCCESS, _PAPER_DIFFERENCE),
 )
 _TITLE_2 = "The head-count cap"
 _NOTES_2 = (ABOUT_DELTA,)
@@ -81,44 +76,41 @@ def paper_tables(runs: Runs) -> list[Table]:
 
 
 def _main_rows(runs: Runs) -> tuple[Row, ...]:
+    """In each regime the heads that grow, then the fixed numbers of them, then the reference controllers."""
     rows = []
     for tau_z in sorted({*runs.regimes("main", "static"), *filter(runs.runtime, paper.REGIMES)}):
         grown = runs.runtime(tau_z)
-        beside = {
-            _RUNTIME: mean_text(summarise(deltas(grown))),
-            _RUNTIME_SUCCESS: rate_text(rate(sum(each.success for each in grown), len(grown))),
-        }
-        for variant in runs.statics() or [paper.STATIC]:
-            cells = {**beside, **_static_cells(runs, variant, tau_z), **_printed_cells(tau_z)}
+        fixed = {variant: runs.cell("static", variant, tau_z) for variant in runs.statics() or [paper.STATIC]}
+        for variant, found in {"runtime": grown, **fixed}.items():
+            cells = {NAME: variant, TAU_Z: tau_text(tau_z), **_success_cells(found), **_printed_cells(variant, tau_z)}
+            if found is not grown:
+                cells[_DIFFERENCE] = difference_text(compare(deltas(grown), deltas(found)))
             rows.append(make_row(_COLUMNS_1, cells, runs.preset, tau_z, variant))
         for reference in runs.beside(tau_z):
-            cells = {**beside, **reference_cells(reference), _DIFFERENCE: _against(grown, reference.delta_pct)}
+            cells = {**reference_cells(reference), _DIFFERENCE: _against(grown, reference.delta_pct)}
             rows.append(make_row(_COLUMNS_1, cells, runs.preset, tau_z))
     return tuple(rows)
 
 
-def _static_cells(runs: Runs, variant: str, tau_z: float) -> Cells:
-    fixed = runs.cell("static", variant, tau_z)
+def _success_cells(found: Sequence[Outcome]) -> Cells:
+    if not found:
+        return {}
     return {
-        NAME: variant,
-        TAU_Z: tau_text(tau_z),
-        DELTA: mean_text(summarise(deltas(fixed))),
-        FAILS: fails_text(fixed),
-        DIVERGED: str(diverged(fixed)) if fixed else None,
-        _DIFFERENCE: difference_text(compare(deltas(runs.runtime(tau_z)), deltas(fixed))),
+        DELTA: mean_text(summarise(deltas(found))),
+        SUCCESS: rate_text(rate(sum(each.success for each in found), len(found))),
+        DIVERGED: str(diverged(found)),
     }
 
 
-def _printed_cells(tau_z: float) -> Cells:
-    fixed, grown = paper.printed("static", paper.STATIC, tau_z), paper.printed("main", "runtime", tau_z)
-    if fixed is None or grown is None:
+def _printed_cells(variant: str, tau_z: float) -> Cells:
+    is_runtime = variant == "runtime"
+    printed = paper.printed("main" if is_runtime else "static", variant, tau_z)
+    if printed is None or printed.failures is None:
         return {}
     return {
-        _PAPER_STATIC: number(fixed.mean, 1),
-        _PAPER_STATIC_FAILS: f"{fixed.failures}/{fixed.n}",
-        _PAPER_RUNTIME: plus_minus(grown.mean, grown.half_width),
-        _PAPER_RUNTIME_SUCCESS: f"{grown.n}/{grown.n}",
-        _PAPER_DIFFERENCE: number(paper.DIFFERENCES[tau_z], 1),
+        _PAPER_DELTA: plus_minus(printed.mean, printed.half_width),
+        _PAPER_SUCCESS: f"{printed.n - printed.failures}/{printed.n}",
+        _PAPER_DIFFERENCE: None if is_runtime else number(paper.DIFFERENCES[tau_z], 1),
     }
 
 

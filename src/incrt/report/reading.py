@@ -74,7 +74,7 @@ def _outcome(
     study: Study, run: PlannedRun, name: str, condition: str, figures: Mapping[str, Any], history: History
 ) -> Outcome:
     training = figures["training"]
-    events, failure = _events(run.folder), training["failure"]
+    events, failure, guarantees = _events(run.folder), training["failure"], training["guarantees"] or {}
     grows, prunes = ([each for each in events if each["action"] == action] for action in ("grow", "prune"))
     full = history.event_steps[history.event_heads >= run.cell.encoder.k_max]
     return Outcome(
@@ -86,7 +86,7 @@ def _outcome(
         seed=run.seed,
         condition=condition,
         folder=name,
-        steps=training["steps"],
+        steps=run.cell.sac.steps,
         failure=None if failure is None else f"step {failure['step']}: {failure['cause']}",
         **{key: figures[key] for key in _FIGURES},
         encoder=run.cell.encoder.encoder,
@@ -99,7 +99,8 @@ def _outcome(
         saturated_at=int(full[0]) if len(full) and training["heads"] == run.cell.encoder.k_max else None,
         largest_grow_jump=max((each["jump"] for each in grows), default=None),
         largest_prune_jump=max((each["jump"] / each["bound"] for each in prunes if each["bound"]), default=None),
-        inside=None if training["guarantees"] is None else training["guarantees"]["inside"],
+        inside=guarantees.get("inside"),
+        rank_settled=guarantees.get("rank_settled"),
     )
 
 

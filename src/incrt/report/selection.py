@@ -67,7 +67,7 @@ def distinct(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 def is_full(outcome: Outcome) -> bool:
     """Whether it was to be trained as long as the paper's runs."""
-    return outcome.failure is not None or outcome.steps >= paper.STEPS
+    return outcome.steps >= paper.STEPS
 
 
 def deltas(outcomes: Iterable[Outcome]) -> list[float]:

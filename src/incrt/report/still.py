@@ -1,5 +1,9 @@
 """Charts as PNG and SVG files."""
 
+import multiprocessing
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,8 @@ from matplotlib.ticker import MaxNLocator
 from incrt.report.chart import SYMBOL, Chart, Heatmap, Panel, Series, legend
 from incrt.report.colours import SCALE
 
+_WORTH_A_PROCESS = 10
+"""Drawing fewer charts takes no longer than starting one."""
 _STYLE: dict[Any, Any] = {
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -43,6 +49,20 @@ _MARKERS = {
     "x": "X",
 }
 _MAP = LinearSegmentedColormap.from_list("incrt", SCALE)
+
+
+def write_all_stills(charts: Mapping[Path, Sequence[Chart]]) -> None:
+    """The charts of each folder, drawn by as many processes as there are cores."""
+    drawn = [(chart, folder) for folder, found in charts.items() for chart in found]
+    workers = min(os.cpu_count() or 1, -(-len(drawn) // _WORTH_A_PROCESS))
+    if workers <= 1:
+        for chart, folder in drawn:
+            write_stills(chart, folder)
+        return
+    # Not forked: the threads of JAX would be lost in the middle of what they do.
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        for done in [pool.submit(write_stills, chart, folder) for chart, folder in drawn]:
+            done.result()
 
 
 def write_stills(chart: Chart, folder: Path) -> list[Path]:

@@ -33,7 +33,7 @@
     });
     return {
       ...panel.layout, xaxis: axis({ zeroline: false, ...lean(panel.layout.xaxis, width), ...panel.layout.xaxis }), yaxis: axis(panel.layout.yaxis),
-      autosize: true, margin: { l: 52, r: 10, t: 10, b: 40 }, hovermode: "closest",
+      margin: { l: 52, r: 10, t: 10, b: 40 }, hovermode: "closest",
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: plain, size: 12, color: ink },
       hoverlabel: { font: { family: plain, size: 12 }, bgcolor: paper, bordercolor: muted },
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
@@ -54,10 +54,20 @@
     }));
   };
 
-  const draw = (plot, size) => {
+  // On paper a figure has the size of the paper, whatever the window has.
+  const sizeOf = (plot) => {
+    if (!root.classList.contains("printing")) {
+      return { width: plot.clientWidth, height: plot.clientHeight };
+    }
+    const columns = Number(getComputedStyle(plot).getPropertyValue("--columns"));
+    return { width: Math.floor(printWidth / columns) - 16, height: columns > 1 ? 230 : 300 };
+  };
+
+  const draw = (plot) => {
     drawn.add(plot);
     const panel = panelOf(plot);
-    const layout = { ...layoutOf(panel, size ? size.width : plot.clientWidth), ...size };
+    const size = sizeOf(plot);
+    const layout = { ...layoutOf(panel, size.width), ...size };
     return Plotly.react(plot, tracesOf(panel), layout, { displayModeBar: false });
   };
 
@@ -70,8 +80,8 @@
     }
   }, { rootMargin: "600px" });
 
-  const redraw = () => Promise.all([...drawn].filter((plot) => plot.offsetParent).map((plot) => draw(plot)));
-  const drawAll = (size) => Promise.all(plots.filter((plot) => plot.offsetParent).map((plot) => draw(plot, size && size(plot))));
+  const redraw = () => Promise.all([...drawn].filter((plot) => plot.offsetParent).map(draw));
+  const drawAll = () => Promise.all(plots.filter((plot) => plot.offsetParent).map(draw));
 
   const showFigures = (set) => {
     const figures = [...document.querySelectorAll("figure[data-chart]")];
@@ -149,16 +159,13 @@
   });
   addEventListener("beforeprint", () => {
     root.classList.add("printing");
-    drawAll((plot) => {
-      const columns = Number(getComputedStyle(plot.closest(".panels")).getPropertyValue("--columns"));
-      return { autosize: false, width: Math.floor(printWidth / columns) - 16, height: columns > 1 ? 230 : 300 };
-    });
+    drawAll();
   });
   addEventListener("afterprint", () => {
     root.classList.remove("printing");
     redraw();
   });
-  window.incrt = { drawAll: () => drawAll() };
+  window.incrt = { drawAll };
   apply();
   plots.forEach((plot) => nearby.observe(plot));
 })();
