@@ -22,17 +22,17 @@ from typing import Any
 
 from kill_resume import compare, contents
 
-STEPS = 2000
+STEPS = 3000
 STUDY = f"""
 about = "Runs small enough for some hundred steps a second."
 seeds = "1-2"
-regimes = [{{ tau_z = 5, window = 8 }}]
+regimes = [{{ tau_z = 5, window = 5 }}]
 
 [common]
 bench = {{ horizon = 40, eval_payloads = [0.5], eval_rollouts = 1 }}
-encoder = {{ k_max = 4, d_k = 4 }}
-runtime = {{ check_every = 50, grace = 100, tokens = 100, share_batch = 32 }}
-sac = {{ steps = {STEPS}, buffer = 1000, batch = 32, hidden = [16, 16] }}
+encoder = {{ k_max = 3, d_k = 4 }}
+runtime = {{ check_every = 20, grace = 40, tokens = 30, share_batch = 16 }}
+sac = {{ steps = {STEPS}, buffer = 100, batch = 16, hidden = [8, 8], learning_starts = 10 }}
 
 [variants]
 grown = {{}}

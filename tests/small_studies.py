@@ -23,7 +23,7 @@ grown = {}
 "all heads".encoder.encoder = "static"
 
 [conditions]
-"delay 1".delay = 1
+"payload 1 kg".eval_payloads = [1.0]
 """
 
 

@@ -196,10 +196,18 @@ def test_nothing_is_made_of_nothing(material: Material) -> None:
     assert not names & {"figure-5-heads", "rank", "shares", "attention", "learning-main"}
 
 
+def test_heads_are_shown_without_study_main() -> None:
+    material = report_material(["paper"], {"quick": (("gru", "eight", "nine"), {5.0: 20})}, seeds=2)
+    found = {chart.name: chart for chart in make_charts(material, "paper")}
+    for name in ("figure-5-heads", "rank", "shares"):
+        assert found[name].studies == ("quick",)
+        assert {each.variant for each in all_series(found[name])} == {"eight"}
+
+
 def test_names_are_of_files_and_not_twice() -> None:
     studies = {"</script><b>": (("a/b", "$x$"), {2.0: 50}), "script b": (("a/b",), {2.0: 50})}
     names = [chart.name for chart in make_charts(report_material(["paper"], studies, seeds=2), "paper")]
-    assert names == ["results-script-b", "results-script-b-2", "learning-script-b"]
+    assert names[1:4] == ["results-script-b", "results-script-b-2", "learning-script-b"]
 
 
 def luminance(colour: str) -> float:
@@ -224,13 +232,15 @@ def test_a_variant_looks_the_same_everywhere() -> None:
 
 
 def test_stills_have_their_labels_and_are_always_the_same(charts: dict[str, Chart], tmp_path: Path) -> None:
-    for name in ("figure-3-comparison", "conditions-robustness", "attention"):
+    for name in ("figure-3-comparison", "conditions-robustness", "results-sensitivity", "attention"):
         png, svg = write_stills(charts[name], tmp_path)
         assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         written = svg.read_text()
         assert charts[name].title in written
         for series in legend(charts[name]):
             assert series.label in written
+        for panel in charts[name].panels:
+            assert panel.y_title in written
         write_stills(charts[name], tmp_path)
         assert svg.read_text() == written
 
@@ -244,7 +254,7 @@ def test_all_stills_are_written(
     folders = [tmp_path / name for name in "ab"]
     for folder in folders:
         folder.mkdir()
-    write_all_stills(dict.fromkeys(folders, [chart]))
+    write_all_stills({folder: [chart] for folder in folders})
     _, svg = write_stills(chart, tmp_path)
     for folder in folders:
         assert (folder / f"{chart.name}.png").stat().st_size > 10_000

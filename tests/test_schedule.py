@@ -54,7 +54,7 @@ def finish(*runs: PlannedRun) -> Found:
     for run in runs:
         run.folder.mkdir(parents=True, exist_ok=True)
         (run.folder / "conclusion.json").write_text("{}")
-        for condition in ("", "delay 1"):
+        for condition in ("", "payload 1 kg"):
             evaluation_file(run.folder, condition).write_text("{}")
     return Found()
 
@@ -110,7 +110,7 @@ def test_a_finished_run_is_not_started_again(store: Store, study: Study) -> None
 def test_runs_that_are_only_to_be_evaluated_are_started(store: Store, study: Study) -> None:
     plan = store.planned(study)
     finish(*plan)
-    evaluation_file(plan[1].folder, "delay 1").unlink()
+    evaluation_file(plan[1].folder, "payload 1 kg").unlink()
     _, backend = run(store, study, lambda task, _: finish(*task.runs))
     assert [task.folders for task in backend.started] == [(plan[1].folder,)]
 

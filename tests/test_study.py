@@ -92,8 +92,8 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ("grown", "grown.encoder.k_mox = 3", "variant 'grown': unknown field k_mox; accepted"),
         ("grown", "grown.decoder.k = 3", "unknown part decoder; accepted: bench, encoder, runtime, sac"),
         ("grown", "grown = 3", "must hold tables of fields"),
-        ('"delay 1"', '"delay 1".delai = 1', "condition 'delay 1': unknown field delai"),
-        ('"delay 1"', '"delay 1" = {}', "must name at least one field of the bench"),
+        ('"payload 1 kg"', '"payload 1 kg".eval_payload = 1', "condition 'payload 1 kg': unknown field eval_payload"),
+        ('"payload 1 kg"', '"payload 1 kg" = {}', "must name at least one field of the bench"),
         ("about", 'about = "unclosed', "cannot be read"),
     ],
 )

@@ -12,6 +12,7 @@ from incrt.cli.baselines import Baselines
 from incrt.cli.bench import Bench
 from incrt.cli.evaluate import Evaluate
 from incrt.cli.phase1 import Phase1
+from incrt.cli.report import Report
 from incrt.cli.study import StudyCommand
 from incrt.cli.terminal import log
 from incrt.cli.train import Train
@@ -22,6 +23,7 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
     "baselines": Baselines,
     "phase1": Phase1,
     "study": StudyCommand,
+    "report": Report,
     "bench": Bench,
 }
 

@@ -1,7 +1,7 @@
 """How a study shows itself: one view of all its runs, live on a terminal and in plain lines elsewhere."""
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -17,6 +17,8 @@ from incrt.studies.store import PlannedRun, Standing
 from incrt.studies.study import Study
 
 _SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_OF_RATE = 60.0
+"""Steps a second are those of the last so many: compiling, and what was done before, must not count."""
 STATES = ("waiting", "stopped", "training", "trained", "finished", "failed")
 
 
@@ -59,7 +61,8 @@ class StudyDisplay:
     def __init__(self, study: Study, plan: Sequence[PlannedRun], console: Console) -> None:
         self._study, self._plan, self._console = study, list(plan), console
         self._live = Live(console=console, refresh_per_second=2, transient=True) if console.is_terminal else None
-        self._begun: tuple[float, int] | None = None
+        self._looks: deque[tuple[float, int]] = deque()
+        """When the runs were last looked at, and how many steps were done then."""
         self._last_line = -_SECONDS_BETWEEN_LINES
 
     def __enter__(self) -> Self:
@@ -86,9 +89,10 @@ class StudyDisplay:
 
     def _line(self, rows: Sequence[dict[str, Any]]) -> str:
         now, done = time.monotonic(), sum(row["steps_done"] for row in rows)
-        if self._begun is None:
-            self._begun = (now, done)
-        begun, before = self._begun
+        self._looks.append((now, done))
+        while now - self._looks[0][0] > _SECONDS_OF_RATE and len(self._looks) > 2:
+            self._looks.popleft()
+        begun, before = self._looks[0]
         rate = (done - before) / max(now - begun, 1e-9)
         left = sum(row["steps"] for row in rows) - done
         counts = {state: sum(row[state] for row in rows) for state in STATES}

@@ -9,6 +9,7 @@ from incrt.report.colours import GREY, ordered_colours
 from incrt.report.outcomes import Episodes, Floats, Outcome
 from incrt.report.pieces import regime_name
 from incrt.report.view import View, representative
+from incrt.report.wording import number
 
 _TIME = "time [s]"
 
@@ -63,16 +64,16 @@ def _tracking(view: View, run: Outcome, episodes: Episodes) -> Chart:
 
 
 def _gains(view: View, run: Outcome, episodes: Episodes) -> Chart:
-    joints = range(episodes.q.shape[-1])
-    rows = (("K_d", episodes.k_d), ("Λ", episodes.lam), ("η [N m]", episodes.eta))
-    panels = [
-        _panel(run, f"joint {joint + 1}", label, _lines(run, episodes, values[..., joint]))
-        for label, values in rows
-        for joint in joints
-        if joint < values.shape[-1]
-    ]
+    joints = episodes.q.shape[-1]
+    rows = (("K_d", episodes.k_d), ("Λ", episodes.lam), ("η", episodes.eta))
+    panels = []
+    for label, values in rows:
+        for index in range(values.shape[-1]):
+            feature = f", feature {index // joints + 1}" if values.shape[-1] > joints else ""
+            title = f"joint {index % joints + 1}{feature}"
+            panels.append(_panel(run, title, label, _lines(run, episodes, values[..., index])))
     return _chart(
-        view, run, "gains", "Scheduled gains in an episode", panels, len(joints), "The gains of the same episodes."
+        view, run, "gains", "Scheduled gains in an episode", panels, joints, "The gains of the same episodes."
     )
 
 
@@ -82,7 +83,7 @@ def _chart(
     return Chart(
         f"{name}-tau-{slug(f'{run.tau_z:g}')}",
         f"{title}, {regime_name(run.tau_z)}",
-        f"{caption} {run.variant}, seed {run.seed}, of study {run.study}: the run with the median Δ%.",
+        f"{caption} {run.variant}, seed {run.seed}, of study {run.study}; its Δ% is {number(run.delta_pct)}.",
         view.preset,
         (run.study,),
         tuple(panels),

@@ -11,44 +11,45 @@ from incrt.report.outcomes import Floats, History, Outcome
 from incrt.report.pieces import STEPS, regime_name
 from incrt.report.view import View, representative
 
-_RUNTIME = "runtime"
-
 
 def head_charts(view: View) -> list[Chart]:
     """Those for which there are runs."""
-    return [chart for chart in (_rank(view), _shares(view)) if chart is not None]
+    place = view.growing()
+    if place is None:
+        return []
+    return [chart for chart in (_rank(view, *place), _shares(view, *place)) if chart is not None]
 
 
-def _rank(view: View) -> Chart | None:
-    panels = [_rank_panel(view, tau_z) for tau_z in view.runs.regimes("main")]
+def _rank(view: View, study: str, variant: str) -> Chart | None:
+    panels = [_rank_panel(view, study, variant, tau_z) for tau_z in view.runs.regimes(study)]
     panels = [panel for panel in panels if panel.series]
     if not panels:
         return None
     return Chart(
         "rank",
         "Effective rank and heads while training",
-        "Mean over the seeds of study main; the bands reach from the smallest to the largest run. A head grows where "
-        "the rank asks for more heads than there are.",
+        f"Mean over the seeds ({variant} of study {study}); the bands reach from the smallest to the largest run. A "
+        "head grows where the rank asks for more heads than there are.",
         view.preset,
-        ("main",),
+        (study,),
         tuple(panels),
         3,
     )
 
 
-def _rank_panel(view: View, tau_z: float) -> Panel:
-    runs = [run for run in view.runs.runtime(tau_z) if run.is_sound and run.folder in view.material.histories]
+def _rank_panel(view: View, study: str, variant: str, tau_z: float) -> Panel:
+    runs = [run for run in view.sound(study, variant, tau_z) if run.folder in view.material.histories]
     found = [(run, view.material.histories[run.folder]) for run in runs]
     measured = [(history.check_steps, history.ranks) for _, history in found if len(history.check_steps)]
     counted = [heads_over_time(run, history) for run, history in found]
     series: list[Series] = []
     for label, curves, colour in (
         ("effective rank", measured, GREY),
-        ("heads K", counted, view.look(_RUNTIME).colour),
+        ("heads K", counted, view.look(variant).colour),
     ):
         curve = mean_curve(curves)
         if curve is not None:
-            line = Series("line", curve.x, curve.mean, colour, label, tau_z=tau_z, variant=_RUNTIME)
+            line = Series("line", curve.x, curve.mean, colour, label, tau_z=tau_z, variant=variant)
             series += [replace(line, kind="band", label="", low=curve.least, high=curve.most, opacity=0.2), line]
     return Panel(regime_name(tau_z), STEPS, "rank, heads", tuple(series), tau_z=tau_z)
 
@@ -60,10 +61,10 @@ def heads_over_time(run: Outcome, history: History) -> tuple[Floats, Floats]:
     return steps, counts[np.searchsorted(history.event_steps, steps, side="right")].astype(float)
 
 
-def _shares(view: View) -> Chart | None:
+def _shares(view: View, study: str, variant: str) -> Chart | None:
     panels = []
-    for tau_z in view.runs.regimes("main"):
-        run = representative([each for each in view.runs.runtime(tau_z) if _has_shares(view, each)])
+    for tau_z in view.runs.regimes(study):
+        run = representative([each for each in view.sound(study, variant, tau_z) if _has_shares(view, each)])
         if run is not None:
             panels.append(_shares_panel(run, view.material.histories[run.folder]))
     if not panels:
@@ -71,10 +72,10 @@ def _shares(view: View) -> Chart | None:
     return Chart(
         "shares",
         "Shares of the heads while training",
-        "The seed with the median Δ% of each regime. A head's share is its part of the attention output; the shares of "
-        "all active heads are stacked, the first head lowest.",
+        f"Of each regime the seed with the median Δ% ({variant} of study {study}). A head's share is its part of the "
+        "attention output; the shares of all active heads are stacked, the first head lowest.",
         view.preset,
-        ("main",),
+        (study,),
         tuple(panels),
         3,
     )
@@ -93,6 +94,6 @@ def _shares_panel(run: Outcome, history: History) -> Panel:
         band = Series(
             "band", history.check_steps, high, colours[head], f"head {head + 1}", low=low, high=high, opacity=0.85
         )
-        series.append(replace(band, variant=_RUNTIME))
+        series.append(replace(band, variant=run.variant))
     title = f"{regime_name(run.tau_z)}, seed {run.seed}"
     return Panel(title, STEPS, "share, stacked", tuple(series), y_range=(0.0, 1.0), tau_z=run.tau_z)

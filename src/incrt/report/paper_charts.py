@@ -139,20 +139,25 @@ def strip(view: View) -> Chart | None:
 
 def heads(view: View) -> Chart | None:
     """Figure 5: K(t) of a representative seed of each regime."""
+    place = view.growing()
+    if place is None:
+        return None
+    study, variant = place
     panels = []
-    for tau_z in view.runs.regimes("main"):
-        run = representative([each for each in view.runs.runtime(tau_z) if each.folder in view.material.histories])
+    for tau_z in view.runs.regimes(study):
+        found = [run for run in view.sound(study, variant, tau_z) if run.folder in view.material.histories]
+        run = representative(found)
         if run is not None:
-            panels.append(_heads_panel(run, view.material.histories[run.folder], view.look(_RUNTIME)))
+            panels.append(_heads_panel(run, view.material.histories[run.folder], view.look(variant)))
     if not panels:
         return None
     return Chart(
         "figure-5-heads",
         "Active heads K(t) while training",
-        "The paper's Figure 5. The seed with the median Δ% of each regime. Dashed: a head grows; dotted: one is "
-        "pruned.",
+        f"The paper's Figure 5. Of each regime the seed with the median Δ% ({variant} of study {study}). Dashed: a "
+        "head grows; dotted: one is pruned.",
         view.preset,
-        ("main",),
+        (study,),
         tuple(panels),
         3,
     )
@@ -165,9 +170,9 @@ def _heads_panel(run: Outcome, history: History, look: Look) -> Panel:
         steps, counts = at(0, run.steps), at(history.k_init, history.k_init)
     top = float(max(*counts, run.k_max)) + 0.6
     series = [
-        *_events(history, "grow", "a head grows", "dash", top),
-        *_events(history, "prune", "a head is pruned", "dot", top),
-        Series("step", steps, counts, look.colour, "K(t)", variant=_RUNTIME),
+        *_events(run, history, "grow", "a head grows", "dash", top),
+        *_events(run, history, "prune", "a head is pruned", "dot", top),
+        Series("step", steps, counts, look.colour, "K(t)", variant=run.variant),
     ]
     title = f"{regime_name(run.tau_z)}, seed {run.seed}"
     return Panel(
@@ -175,13 +180,14 @@ def _heads_panel(run: Outcome, history: History, look: Look) -> Panel:
     )
 
 
-def _events(history: History, action: str, label: str, dash: Dash, top: float) -> list[Series]:
+def _events(run: Outcome, history: History, action: str, label: str, dash: Dash, top: float) -> list[Series]:
     """A line from below to the top at each event of a kind."""
-    events = [step for step, what in zip(history.event_steps, history.event_actions, strict=True) if what == action]
+    happened = zip(history.event_steps, history.event_actions, strict=True)
+    events = [step for step, what in happened if what == action]
     if not events:
         return []
     x, y = np.repeat(np.array(events, float), 3), np.tile([0.0, top, np.nan], len(events))
-    return [Series("line", x, y, GREY, label, dash=dash, opacity=0.6, variant=_RUNTIME)]
+    return [Series("line", x, y, GREY, label, dash=dash, opacity=0.6, variant=run.variant)]
 
 
 def _ticks(regimes: list[float]) -> tuple[tuple[float, str], ...]:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from incrt.config import format_seeds
-from incrt.report.outcomes import History, Material, Outcome, Reference, StudyRecord
+from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
 from incrt.runs import is_over, read_json
 from incrt.studies.episodes import EPISODES, load_episodes
 from incrt.studies.store import PlannedRun, Store, evaluation_file
@@ -27,56 +28,68 @@ _FIGURES = (
 _OF_REFERENCES = ("controller", "rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv")
 
 
+class _Logs(NamedTuple):
+    """What a run wrote while it was trained."""
+
+    history: History
+    events: list[dict[str, Any]]
+
+
 def read_material(folder: Path) -> Material:
     """All finished runs of all studies in a folder; what cannot be read is named among what failed."""
     store = Store(folder)
-    studies: list[StudyRecord] = []
     outcomes: list[Outcome] = []
     references: dict[Reference, None] = {}
-    histories: dict[str, History] = {}
+    logs: dict[str, _Logs] = {}
     makers: dict[str, dict[str, Any]] = {}
+    episodes: dict[str, Episodes] = {}
+    studies: list[StudyRecord] = []
     for study in store.studies():
-        plan = store.planned(study)
         failed = store.failed(study)
-        for run in plan:
+        found: list[Outcome] = []
+        for run in store.planned(study):
             name = str(run.folder.relative_to(folder))
-            try:
-                found = list(_outcomes(study, run, name, histories))
-                for maker in _made_by(run.folder) if found else ():
-                    makers[json.dumps(maker, sort_keys=True)] = maker
-            except (ValueError, KeyError, TypeError, IndexError) as error:
-                failed.setdefault(name, f"cannot be read: {error}")
-                continue
-            outcomes += found
+            with _noting(name, failed):
+                if is_over(run.folder):
+                    logs[name] = logs.get(name) or _read_logs(run)
+                    found += _outcomes(study, run, name, logs[name])
+                    makers |= {json.dumps(maker, sort_keys=True): maker for maker in _made_by(run.folder)}
+        for name in _representative(study, found):
+            with _noting(name, failed):
+                episodes[name] = load_episodes(folder / name / EPISODES)
         references |= dict.fromkeys(_references(store, study))
-        studies.append(_record(study, len(plan), failed))
-    episodes = {
-        name: load_episodes(folder / name / EPISODES)
-        for name in _representative(studies, outcomes)
-        if (folder / name / EPISODES).exists()
-    }
+        studies.append(_record(study, len(store.planned(study)), failed))
+        outcomes += found
+    histories = {name: each.history for name, each in logs.items()}
     return Material(studies, outcomes, list(references), histories, episodes, list(makers.values()))
 
 
-def _outcomes(study: Study, run: PlannedRun, name: str, histories: dict[str, History]) -> Iterator[Outcome]:
-    """One a test of a run; none if it is not finished."""
-    if not is_over(run.folder):
-        return
-    if name not in histories:
-        histories[name] = _history(run)
-    for condition in ("", *study.conditions):
-        path = evaluation_file(run.folder, condition)
-        if path.exists():
-            yield _outcome(study, run, name, condition, read_json(path), histories[name])
+@contextmanager
+def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
+    """What cannot be read of one run leaves the others be."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        failed.setdefault(name, f"cannot be read: {error if isinstance(error, ValueError) else repr(error)}")
+
+
+def _outcomes(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Outcome]:
+    """One a test that the run has been through."""
+    files = {condition: evaluation_file(run.folder, condition) for condition in ("", *study.conditions)}
+    return [
+        _outcome(study, run, name, condition, read_json(path), logs)
+        for condition, path in files.items()
+        if path.exists()
+    ]
 
 
 def _outcome(
-    study: Study, run: PlannedRun, name: str, condition: str, figures: Mapping[str, Any], history: History
+    study: Study, run: PlannedRun, name: str, condition: str, figures: Mapping[str, Any], logs: _Logs
 ) -> Outcome:
     training = figures["training"]
-    events, failure, guarantees = _events(run.folder), training["failure"], training["guarantees"] or {}
-    grows, prunes = ([each for each in events if each["action"] == action] for action in ("grow", "prune"))
-    full = history.event_steps[history.event_heads >= run.cell.encoder.k_max]
+    failure, guarantees, k_max = training["failure"], training["guarantees"] or {}, run.cell.encoder.k_max
+    grows, prunes = ([each for each in logs.events if each["action"] == action] for action in ("grow", "prune"))
+    full = [each["step"] for each in grows if each["k"] == k_max]
     return Outcome(
         study=study.name,
         preset=study.preset,
@@ -90,13 +103,13 @@ def _outcome(
         failure=None if failure is None else f"step {failure['step']}: {failure['cause']}",
         **{key: figures[key] for key in _FIGURES},
         encoder=run.cell.encoder.encoder,
-        k_max=run.cell.encoder.k_max,
+        k_max=k_max,
         heads=training["heads"],
         grows=len(grows),
         prunes=len(prunes),
-        certificates_held=sum(bool(each["holds"]) for each in events),
+        certificates_held=sum(bool(each["holds"]) for each in logs.events),
         last_grow=max((each["step"] for each in grows), default=None),
-        saturated_at=int(full[0]) if len(full) and training["heads"] == run.cell.encoder.k_max else None,
+        saturated_at=full[0] if full and training["heads"] == k_max else None,
         largest_grow_jump=max((each["jump"] for each in grows), default=None),
         largest_prune_jump=max((each["jump"] / each["bound"] for each in prunes if each["bound"]), default=None),
         inside=guarantees.get("inside"),
@@ -104,12 +117,11 @@ def _outcome(
     )
 
 
-def _history(run: PlannedRun) -> History:
-    stretches = _lines(run.folder / "metrics.jsonl")
-    checks = _lines(run.folder / "events.jsonl")
+def _read_logs(run: PlannedRun) -> _Logs:
+    stretches, checks = (_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
     events = [check for check in checks if check["action"] != "noop"]
     measured = [check for check in checks if check["rank"] is not None]
-    return History(
+    history = History(
         k_init=run.cell.encoder.heads_at_start,
         steps=_floats([each["step"] for each in stretches]),
         returns=_floats([each["return"] for each in stretches]),
@@ -120,14 +132,11 @@ def _history(run: PlannedRun) -> History:
         ranks=_floats([each["rank"] for each in measured]),
         shares=_floats([each["shares"] for each in measured]).reshape(len(measured), run.cell.encoder.k_max),
     )
+    return _Logs(history, events)
 
 
 def _floats(values: Sequence[Any]) -> Any:
     return np.array(values, np.float64)  # None becomes NaN
-
-
-def _events(folder: Path) -> list[dict[str, Any]]:
-    return [check for check in _lines(folder / "events.jsonl") if check["action"] != "noop"]
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -177,19 +186,10 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str]) -> StudyRecord
     )
 
 
-def _representative(studies: Sequence[StudyRecord], outcomes: Sequence[Outcome]) -> list[str]:
-    """The run with the middle Δ% of each cell of the variant that stands for its study."""
-    found: dict[str, None] = {}
-    for study in studies:
-        variant = study.compare or study.variants[0]
-        for tau_z, _ in study.regimes:
-            cell = [
-                each
-                for each in outcomes
-                if (each.study, each.preset, each.variant, each.tau_z, each.condition)
-                == (study.name, study.preset, variant, tau_z, "")
-                and each.is_sound
-            ]
-            if cell:
-                found[sorted(cell, key=lambda each: each.delta_pct or 0.0)[(len(cell) - 1) // 2].folder] = None
-    return list(found)
+def _representative(study: Study, outcomes: Sequence[Outcome]) -> list[str]:
+    """In each regime the run with the middle Δ% of the variant that stands for its study."""
+    cells: dict[float, list[tuple[float, str]]] = {}
+    for each in outcomes:
+        if each.variant == (study.compare or study.variants[0]) and not each.condition and each.is_sound:
+            cells.setdefault(each.tau_z, []).append((each.delta_pct or 0.0, each.folder))
+    return [sorted(found)[(len(found) - 1) // 2][1] for found in cells.values()]

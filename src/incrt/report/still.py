@@ -84,10 +84,12 @@ def _draw(chart: Chart) -> Figure:
     figure = Figure(figsize=size, dpi=120, layout="constrained")
     alike = len({(panel.x_title, panel.x_ticks, panel.heatmap is None) for panel in chart.panels}) == 1
     places = list(figure.subplots(rows, columns, squeeze=False, sharex="col" if alike else "none").flat)
-    for axes, panel in zip(places, chart.panels, strict=False):
+    for index, (axes, panel) in enumerate(zip(places, chart.panels, strict=False)):
         _panel(axes, panel)
         if alike:
-            axes.label_outer()
+            lowest = index + columns >= len(chart.panels)
+            axes.tick_params(labelbottom=lowest)
+            axes.xaxis.label.set_visible(lowest)
     for axes in places[len(chart.panels) :]:
         axes.remove()
     figure.suptitle(_plain(chart.title), x=0.01, ha="left", fontsize=10.5, fontweight="bold")
@@ -113,6 +115,8 @@ def _panel(axes: Axes, panel: Panel) -> None:
         turn: dict[str, Any] = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if leaning else {}
         axes.set_xticks([place for place, _ in panel.x_ticks], names, **turn)
         axes.grid(visible=False, axis="x")
+    elif axes.get_xlim()[1] >= 10_000:
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value else "0")
     if panel.y_whole:
         axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     if panel.x_range:

@@ -29,6 +29,13 @@ class View:
         """Of the runs that differ in their seeds alone, those whose figures count."""
         return [each for each in self._outcomes.get((study, variant, tau_z, condition), ()) if each.is_sound]
 
+    def growing(self) -> tuple[str, str] | None:
+        """Study and variant whose heads are shown: main's, or else the first in which heads grew."""
+        places = [(study.name, variant) for study in self.runs.studies for variant in study.variants]
+        grew = {(each.study, each.variant) for each in self.runs.outcomes if each.grows}
+        found = [place for place in places if place in grew]
+        return ("main", "runtime") if ("main", "runtime") in found else next(iter(found), None)
+
     def histories(self, outcomes: Sequence[Outcome]) -> list[History]:
         """Of the runs that left one."""
         found = self.material.histories

@@ -45,7 +45,7 @@ def record_episodes(path: Path, run: Trained, trajectory: Trajectory) -> None:
         "torque": first.torque,
         "k_d": first.gains.k_d,
         "lam": first.gains.lam,
-        "eta": first.gains.eta,
+        "eta": np.reshape(first.gains.eta, (*first.q.shape[:2], -1)),
         "attention": _attention(learned, contexts[moments]),
         "attention_time": np.asarray(trajectory.time)[middle, moments],
     }

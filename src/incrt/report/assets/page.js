@@ -23,7 +23,10 @@
   };
 
   // Names of places on an axis lean where they would not fit beside each other.
-  const lean = (own, width) => (own.ticktext && own.ticktext.join("    ").length * 6.5 > width - 70 ? { tickangle: -35 } : {});
+  const lean = (own, width) => {
+    const letters = (own.ticktext || []).join("   ").replace(/<[^>]*>|&\w+;/g, "").length;
+    return letters * 6.5 > width - 70 ? { tickangle: -35 } : {};
+  };
 
   const layoutOf = (panel, width) => {
     const { ink, muted, line, paper, plain } = colours();

@@ -1,5 +1,6 @@
-"""What a worker does with a batch, and the command that runs a study, on small runs."""
+"""Studies of small runs: what a worker does with a batch, the commands, and the report."""
 
+import dataclasses
 import errno
 import json
 import shutil
@@ -15,11 +16,15 @@ import pytest
 from small_studies import SMALL, one_task, small_study
 
 from incrt.cli import main
+from incrt.report.outcomes import Outcome, Reference, from_csv
 from incrt.report.reading import read_material
+from incrt.report.study_tables import make_tables
+from incrt.report.tables import to_markdown
 from incrt.sac import training
 from incrt.sac.folder import is_held
 from incrt.studies import worker
 from incrt.studies.backend import LocalBackend
+from incrt.studies.episodes import EPISODES
 from incrt.studies.store import PlannedRun, Store, evaluation_file, standing
 from incrt.studies.study import Study
 from incrt.studies.tasks import Task
@@ -54,11 +59,11 @@ def copied(trained: tuple[Store, Study], folder: Path) -> tuple[Store, Study, li
 def test_every_run_is_trained_and_evaluated_on_every_condition(trained: tuple[Store, Study]) -> None:
     store, study = trained
     for run in store.planned(study):
-        assert standing(run, ("delay 1",)).state == "finished"
-        usual, delayed = (json.loads(evaluation_file(run.folder, name).read_text()) for name in ("", "delay 1"))
-        assert delayed.pop("condition") == "delay 1"
-        assert usual.keys() == delayed.keys()
-        assert usual["rmse"] != delayed["rmse"]
+        assert standing(run, ("payload 1 kg",)).state == "finished"
+        usual, heavier = (json.loads(evaluation_file(run.folder, name).read_text()) for name in ("", "payload 1 kg"))
+        assert heavier.pop("condition") == "payload 1 kg"
+        assert usual.keys() == heavier.keys()
+        assert usual["rmse"] != heavier["rmse"]
         assert usual["seed"] == run.seed
 
 
@@ -80,7 +85,7 @@ def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
     store, study = trained
     material = read_material(store.path)
     assert len(material.outcomes) == 8
-    assert {row.condition for row in material.outcomes} == {"", "delay 1"}
+    assert {row.condition for row in material.outcomes} == {"", "payload 1 kg"}
     grown = [row for row in material.outcomes if row.variant == "grown" and not row.condition]
     figures = json.loads((store.path / grown[0].folder / "eval.json").read_text())
     assert (grown[0].rmse, grown[0].delta_pct) == (figures["rmse"], figures["delta_pct"])
@@ -136,7 +141,7 @@ def test_a_run_of_another_process_is_left_to_it(tmp_path: Path) -> None:
         found = work(one_task(store, study), say_nothing)
     assert found.held == [str(first.folder)]
     assert not found.stopped
-    assert {standing(run, ("delay 1",)).state for run in others} == {"finished"}
+    assert {standing(run, ("payload 1 kg",)).state for run in others} == {"finished"}
     assert not is_held(first.folder)
     assert standing(first, ()).state == "waiting"
 
@@ -168,7 +173,7 @@ def test_a_full_disk_is_said_and_what_was_finished_stays(
     found = work(one_task(store, study), say_nothing)
     assert found.no_space is not None
     assert "No space left on device" in found.no_space
-    assert [standing(run, ("delay 1",)).state for run in runs] == [*["finished"] * 3, "trained"]
+    assert [standing(run, ("payload 1 kg",)).state for run in runs] == [*["finished"] * 3, "trained"]
 
 
 def test_runs_that_another_study_trains_are_only_evaluated(
@@ -229,6 +234,45 @@ def test_the_command_ends_with_what_failed_and_why(
     assert "conclusion.json" in capsys.readouterr().out
 
 
+def test_the_report_is_made_from_its_rows(
+    trained: tuple[Store, Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, _ = trained
+    main(["report", str(store.path), "--out", str(tmp_path / "report"), "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["verdict"] for row in rows} == {"holds", "cannot tell"}  # these runs are too short to refute the paper
+    assert "<html" in (tmp_path / "report" / "report.html").read_text()
+    material = read_material(store.path)
+    outcomes = from_csv((tmp_path / "report" / "runs.csv").read_text(), Outcome)
+    references = from_csv((tmp_path / "report" / "references.csv").read_text(), Reference)
+    assert (outcomes, references) == (material.outcomes, material.references)
+    again = dataclasses.replace(material, outcomes=outcomes, references=references)
+    for table in make_tables(again, "memory"):
+        path = tmp_path / "report" / "tables" / "memory" / f"{table.name.removeprefix('memory-')}.md"
+        assert path.read_text() == to_markdown(table)
+    figures = sorted((tmp_path / "report" / "figures" / "memory").iterdir())
+    assert {path.suffix for path in figures} == {".png", ".svg"}
+    assert all(path.stat().st_size > 1000 for path in figures)
+
+
+def test_the_report_leaves_out_what_it_cannot_read_and_says_so(
+    trained: tuple[Store, Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, _, runs = copied(trained, tmp_path)
+    (runs[0].folder / "eval.json").write_text("{}")
+    (runs[1].folder / EPISODES).write_bytes(b"nonsense")  # its figures can be read, its episodes cannot
+    (runs[2].folder / "conclusion.json").unlink()  # not finished: that is no failure
+    (runs[3].folder / "metrics.jsonl").write_text("nonsense")
+    material = read_material(store.path)
+    names = [str(run.folder.relative_to(store.path)) for run in runs]
+    assert {row.folder for row in material.outcomes} == {names[1]}
+    assert {name for name, _ in material.studies[0].failed} == {names[0], names[1], names[3]}
+    (runs[1].folder / "conclusion.json").unlink()
+    with pytest.raises(SystemExit):
+        main(["report", str(store.path)])
+    assert "is finished yet" in capsys.readouterr().err.replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -239,6 +283,7 @@ def test_the_command_ends_with_what_failed_and_why(
         (["study", "run", "quick", "--out", "FILE/there", "--device", "cpu"], "cannot be written"),
         (["study", "run", "quick", "--out", "OUT", "--device", "gpu"], "there is no gpu here"),
         (["study", "status", "OUT"], "holds no study"),
+        (["report", "OUT"], "holds no study"),
     ],
 )
 def test_bad_input_is_refused_by_name(

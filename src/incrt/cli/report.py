@@ -1,0 +1,65 @@
+"""``incrt report``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from incrt.cli.terminal import log, new_table, print_json
+
+
+@dataclass(frozen=True)
+class Report:
+    """Make the report of the studies in a folder: one page that works offline, and its tables and figures as files.
+
+    Runs that are not finished are left out; make it as often as you like while a study runs.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """What incrt study run had as --out."""
+    out: Path | None = None
+    """Folder for the report; report in the folder of the studies if not given."""
+    title: str | None = None
+    """Of the page; the folder's name if not given."""
+    json: bool = False
+    """Print the verdicts as JSON and nothing else."""
+
+    def run(self) -> None:
+        """Write it and print the verdicts."""
+        from incrt.report.build import build_report
+        from incrt.report.claims import judge
+        from incrt.report.reading import read_material
+
+        with log.status("reading the runs"):
+            material = read_material(self.folder)
+        if not material.outcomes:
+            raise ValueError(f"no run in {self.folder} is finished yet; incrt study status {self.folder} says how far")
+        with log.status("writing the report"):
+            page = build_report(material, self.title or self.folder.resolve().name, self.out or self.folder / "report")
+        for study in material.studies:
+            for run, why in study.failed:
+                log.print(f"failed: {run}: {why}", markup=False, soft_wrap=True)
+        rows = [
+            {
+                "preset": preset,
+                "claim": verdict.claim.sentence,
+                "n": verdict.n,
+                "ours": verdict.ours,
+                "paper": verdict.claim.paper,
+                "verdict": verdict.judgement,
+                "why": verdict.why,
+            }
+            for preset in dict.fromkeys(study.preset for study in material.studies)
+            for verdict in judge(material, preset)
+        ]
+        if self.json:
+            print_json(rows)
+            return
+        table = new_table("Claims of the paper", ("preset", "verdict", "n"))
+        table.add_column("claim")
+        for row in rows:
+            table.add_row(str(row["preset"]), str(row["verdict"]), str(row["n"]), str(row["claim"]))
+        Console().print(table)
+        log.print(f"wrote {page}", markup=False, soft_wrap=True)

@@ -1,0 +1,43 @@
+"""The report of a folder of studies: the page, and beside it every table, figure and row as a file of its own."""
+
+from pathlib import Path
+
+from incrt.files import write_whole
+from incrt.report import tables
+from incrt.report.charts import make_charts
+from incrt.report.claims import judge
+from incrt.report.outcomes import Material, Outcome, Reference, to_csv
+from incrt.report.page import render
+from incrt.report.still import write_all_stills
+from incrt.report.study_tables import make_tables
+
+PAGE = "report.html"
+_FORMS = {".md": tables.to_markdown, ".csv": tables.to_csv, ".tex": tables.to_latex}
+
+
+def build_report(material: Material, title: str, out: Path) -> Path:
+    """Write the report into a folder; gives the page, which needs nothing of the rest."""
+    presets = list(dict.fromkeys(study.preset for study in material.studies))
+    verdicts = {preset: judge(material, preset) for preset in presets}
+    of_preset = {preset: make_tables(material, preset) for preset in presets}
+    charts = {preset: make_charts(material, preset) for preset in presets}
+    try:
+        _write(out / "runs.csv", to_csv(material.outcomes, Outcome))
+        _write(out / "references.csv", to_csv(material.references, Reference))
+        for preset, found in of_preset.items():
+            for table in found:
+                for ending, form in _FORMS.items():
+                    name = table.name.removeprefix(f"{preset}-")
+                    _write(out / "tables" / preset / f"{name}{ending}", form(table))
+        folders = {preset: out / "figures" / preset for preset in presets}
+        for folder in folders.values():
+            folder.mkdir(parents=True, exist_ok=True)
+        write_all_stills({folders[preset]: found for preset, found in charts.items()})
+        _write(out / PAGE, render(title, verdicts, of_preset, charts, material))
+    except OSError as error:
+        raise ValueError(f"{out} cannot be written: {error}") from None
+    return out / PAGE
+
+
+def _write(path: Path, text: str) -> None:
+    write_whole(path, text.encode())

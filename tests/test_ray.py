@@ -1,0 +1,57 @@
+"""Batches as tasks of Ray, on this machine; ``python benchmarks/study_kill.py --backend ray`` has nodes that die."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import ray
+from small_studies import one_task, small_study
+
+from incrt.studies.ray_backend import RayBackend
+from incrt.studies.schedule import How, Schedule
+from incrt.studies.store import Store, standing
+from incrt.studies.tasks import Task
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    ray.init(num_cpus=1, num_gpus=0, include_dashboard=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def test_a_study_is_finished_by_tasks(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    study = store.enter(small_study(tmp_path))
+    backend = RayBackend(None, "auto", 1)
+    assert backend.device == "cpu"
+    result = Schedule(store, study, backend, How(backend.device, 2, 1)).run(lambda _: None, lambda: False)
+    assert (result.finished, result.failed, result.stopped) == (4, {}, False)
+    assert {standing(run, ("payload 1 kg",)).state for run in store.planned(study)} == {"finished"}
+    shutil.rmtree(store.planned(study)[0].folder)
+    (found,) = [
+        each for each in Schedule(store, study, backend, How("cpu", 2, 1)).standings() if each.state != "finished"
+    ]
+    assert found.state == "waiting"
+
+
+def test_what_a_task_says_and_how_it_dies_is_passed_on(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    task = one_task(store, small_study(tmp_path))
+    backend = RayBackend(None, "cpu", 1)
+    backend.start(Task(**{**vars(task), "device": "abacus"}))
+    (end,) = backend.ended(60)
+    assert end.found is None
+    assert "device must be one of auto, cpu, gpu" in (end.death or "")
+    backend.start(task)
+    backend.stop()
+    (end,) = backend.ended(60)
+    assert end.found is None or end.found.stopped
+    assert backend.ended(0) == []
+
+
+@pytest.mark.parametrize(("device", "cores"), [("cpu", 1000), ("gpu", 1)])
+def test_what_no_node_has_is_refused(device: str, cores: int) -> None:
+    with pytest.raises(ValueError, match=r"a worker needs .* the nodes have 1 cores and 0 GPUs"):
+        RayBackend(None, device, cores)
