@@ -10,15 +10,15 @@ from made_up_report import STUDIES, report_material
 from plotly import graph_objects
 
 from incrt.report import paper
-from incrt.report.chart import Chart, Panel, Series, all_series, legend
 from incrt.report.charts import make_charts
-from incrt.report.colours import COLOURS, GREY, looks, ordered_colours
-from incrt.report.curves import mean_curve
-from incrt.report.interactive import MOST_POINTS, chart_json
+from incrt.report.charts.chart import Chart, Panel, Series, all_series, legend
+from incrt.report.charts.colours import COLOURS, GREY, looks, ordered_colours
+from incrt.report.charts.curves import mean_curve
+from incrt.report.charts.interactive import MOST_POINTS, chart_json
+from incrt.report.charts.still import write_all_stills, write_stills
+from incrt.report.charts.view import representative
 from incrt.report.outcomes import Material, Outcome
 from incrt.report.statistics import summarise
-from incrt.report.still import write_all_stills, write_stills
-from incrt.report.view import representative
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +249,7 @@ def test_stills_have_their_labels_and_are_always_the_same(charts: dict[str, Char
 def test_all_stills_are_written(
     charts: dict[str, Chart], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth_a_process: int
 ) -> None:
-    monkeypatch.setattr("incrt.report.still._WORTH_A_PROCESS", worth_a_process)
+    monkeypatch.setattr("incrt.report.charts.still._WORTH_A_PROCESS", worth_a_process)
     chart = charts["learning-k-max"]
     folders = [tmp_path / name for name in "ab"]
     for folder in folders:

@@ -17,7 +17,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from incrt.report.charts import make_charts
 from incrt.report.claims import judge
 from incrt.report.page import render
-from incrt.report.study_tables import make_tables
+from incrt.report.tables import make_tables
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 PRESETS = ("paper", "memory")

@@ -18,8 +18,8 @@ from small_studies import SMALL, one_task, small_study
 from incrt.cli import main
 from incrt.report.outcomes import Outcome, Reference, from_csv
 from incrt.report.reading import read_material
-from incrt.report.study_tables import make_tables
-from incrt.report.tables import to_markdown
+from incrt.report.tables import make_tables
+from incrt.report.tables.table import to_markdown
 from incrt.sac import training
 from incrt.sac.folder import is_held
 from incrt.studies import worker
@@ -248,7 +248,7 @@ def test_the_report_is_made_from_its_rows(
     assert (outcomes, references) == (material.outcomes, material.references)
     again = dataclasses.replace(material, outcomes=outcomes, references=references)
     for table in make_tables(again, "memory"):
-        path = tmp_path / "report" / "tables" / "memory" / f"{table.name.removeprefix('memory-')}.md"
+        path = tmp_path / "report" / "tables" / "memory" / f"{table.name}.md"
         assert path.read_text() == to_markdown(table)
     figures = sorted((tmp_path / "report" / "figures" / "memory").iterdir())
     assert {path.suffix for path in figures} == {".png", ".svg"}

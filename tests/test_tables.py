@@ -9,8 +9,8 @@ import pytest
 from made_up import WINDOWS, around, material, outcome, sample
 
 from incrt.report.outcomes import Material
-from incrt.report.study_tables import make_tables
-from incrt.report.tables import Column, Row, Table, escape_latex, to_csv, to_latex, to_markdown
+from incrt.report.tables import make_tables
+from incrt.report.tables.table import Column, Row, Table, escape_latex, to_csv, to_latex, to_markdown
 from incrt.report.wording import number
 
 MINUS = "\N{MINUS SIGN}"
@@ -35,7 +35,7 @@ def everything() -> Material:
 
 
 def table(made_of: Material, name: str) -> Table:
-    return next(each for each in make_tables(made_of, "paper") if each.name == f"paper-{name}")
+    return next(each for each in make_tables(made_of, "paper") if each.name == name)
 
 
 def cells(found: Table, **where: object) -> list[dict[str, str | None]]:
@@ -47,7 +47,7 @@ def cells(found: Table, **where: object) -> list[dict[str, str | None]]:
 
 
 def test_every_study_has_its_table_and_the_paper_has_three(everything: Material) -> None:
-    names = [each.name.removeprefix("paper-") for each in make_tables(everything, "paper")]
+    names = [each.name for each in make_tables(everything, "paper")]
     studies = ["study-main", "study-static", "study-k_max", "study-grace", "study-robustness"]
     assert names == ["table-1", "table-2", "table-3", *studies, "certificates"]
     assert make_tables(everything, "memory") == []
@@ -132,7 +132,7 @@ def test_table_1_takes_runtime_from_elsewhere_only_if_it_was_trained_as_long() -
     assert row["Δ% ± CI95"] is None
     (row,) = cells(table(material(short, fixed, long), "table-1"), variant="runtime")
     assert row["Δ% ± CI95"] == "-45.00 ± 0.72"
-    assert all(each.name != "paper-table-1" for each in make_tables(material(short), "paper"))
+    assert all(each.name != "table-1" for each in make_tables(material(short), "paper"))
 
 
 def test_tables_2_and_3(everything: Material) -> None:

@@ -3,16 +3,15 @@
 from pathlib import Path
 
 from incrt.files import write_whole
-from incrt.report import tables
 from incrt.report.charts import make_charts
+from incrt.report.charts.still import write_all_stills
 from incrt.report.claims import judge
 from incrt.report.outcomes import Material, Outcome, Reference, to_csv
 from incrt.report.page import render
-from incrt.report.still import write_all_stills
-from incrt.report.study_tables import make_tables
+from incrt.report.tables import make_tables, table
 
 PAGE = "report.html"
-_FORMS = {".md": tables.to_markdown, ".csv": tables.to_csv, ".tex": tables.to_latex}
+_FORMS = {".md": table.to_markdown, ".csv": table.to_csv, ".tex": table.to_latex}
 
 
 def build_report(material: Material, title: str, out: Path) -> Path:
@@ -25,10 +24,9 @@ def build_report(material: Material, title: str, out: Path) -> Path:
         _write(out / "runs.csv", to_csv(material.outcomes, Outcome))
         _write(out / "references.csv", to_csv(material.references, Reference))
         for preset, found in of_preset.items():
-            for table in found:
+            for each in found:
                 for ending, form in _FORMS.items():
-                    name = table.name.removeprefix(f"{preset}-")
-                    _write(out / "tables" / preset / f"{name}{ending}", form(table))
+                    _write(out / "tables" / preset / f"{each.name}{ending}", form(each))
         folders = {preset: out / "figures" / preset for preset in presets}
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)

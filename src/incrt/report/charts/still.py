@@ -18,8 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from incrt.report.chart import SYMBOL, Chart, Heatmap, Panel, Series, legend
-from incrt.report.colours import SCALE
+from incrt.report.charts.chart import SYMBOL, Chart, Heatmap, Panel, Series, legend
+from incrt.report.charts.colours import SCALE
 
 _WORTH_A_PROCESS = 10
 """Drawing fewer charts takes no longer than starting one."""

@@ -7,16 +7,15 @@ from string import Template
 
 from plotly.offline import get_plotlyjs
 
-from incrt.report.chart import Chart, all_series, legend
-from incrt.report.interactive import chart_json
-from incrt.report.markup import embedded_json, swatch, table_box, tag, text
+from incrt.report.charts.chart import Chart, all_series, legend
+from incrt.report.charts.interactive import chart_json
+from incrt.report.claims.verdicts import Judgement, Verdict
 from incrt.report.outcomes import Material
-from incrt.report.page_record import configuration, counts, failed_runs, repeat
-from incrt.report.tables import Table
-from incrt.report.verdicts import Judgement, Verdict
+from incrt.report.page.markup import embedded_json, swatch, table_box, tag, text
+from incrt.report.page.record import configuration, counts, failed_runs, repeat
+from incrt.report.tables.table import Table
 
 _SIGNS = {"holds": "✓", "does not hold": "✗", "cannot tell": "?"}
-_PAPER_TABLES = {"table-1": ("main", "static"), "table-2": ("k_max",), "table-3": ("grace",)}
 _SAYINGS: dict[Judgement, str] = {"holds": "hold", "does not hold": "do not hold", "cannot tell": "cannot be told"}
 _NUMBERS = (
     '<details class="numbers"><summary>Numbers of this figure</summary><div class="tall"><table><thead><tr>'
@@ -37,7 +36,7 @@ def render(
     certificates = {preset: [each for each in found if _certifies(each)] for preset, found in tables.items()}
     drawn = [chart for found in charts.values() for chart in found]
     data = [{"preset": each.preset, "studies": each.studies, **chart_json(each)} for each in drawn]
-    assets = files("incrt.report") / "assets"
+    assets = files("incrt.report.page") / "assets"
     return Template((assets / "template.html").read_text(encoding="utf-8")).substitute(
         title=text(title),
         style=(assets / "page.css").read_text(encoding="utf-8"),
@@ -48,10 +47,8 @@ def render(
         verdicts=_by_preset({preset: [_verdict_table(preset, found)] for preset, found in verdicts.items()}),
         filters=_filters(material),
         figures=_figures(charts),
-        tables=_by_preset({preset: [_table(preset, each) for each in found] for preset, found in own.items()}),
-        certificates=_by_preset(
-            {preset: [_table(preset, each) for each in found] for preset, found in certificates.items()}
-        ),
+        tables=_by_preset({preset: [_table(each) for each in found] for preset, found in own.items()}),
+        certificates=_by_preset({preset: [_table(each) for each in found] for preset, found in certificates.items()}),
         failed=failed_runs(material),
         configuration=configuration(material),
         repeat=repeat(material),
@@ -90,10 +87,10 @@ def _verdict_row(preset: str, verdict: Verdict) -> str:
 
 
 def _certifies(table: Table) -> bool:
-    return table.name.endswith(_CERTIFICATES)
+    return table.name == _CERTIFICATES
 
 
-def _table(preset: str, table: Table) -> str:
+def _table(table: Table) -> str:
     head = "".join(tag("th", text(each.heading), scope="col", class_=each.align) for each in table.columns)
     rows = []
     for row in table.rows:
@@ -118,10 +115,8 @@ def _table(preset: str, table: Table) -> str:
                 data_study=study,
             )
         )
-    name = table.name.removeprefix(f"{preset}-")
-    studies = _PAPER_TABLES.get(name, (name.removeprefix("study-"),) if name.startswith("study-") else ())
     notes = tag("p", text(" ".join(table.notes)), class_="notes") if table.notes else ""
-    return tag("div", table_box(table.title, head, rows) + notes, data_studies=embedded_json(studies))
+    return tag("div", table_box(table.title, head, rows) + notes, data_studies=embedded_json(table.studies))
 
 
 def _filters(material: Material) -> str:

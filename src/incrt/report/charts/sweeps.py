@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from incrt.report import paper
-from incrt.report.chart import Chart, Panel, Series
-from incrt.report.colours import GREY
-from incrt.report.outcomes import StudyRecord
-from incrt.report.pieces import (
+from incrt.report.charts.chart import Chart, Panel, Series
+from incrt.report.charts.colours import GREY
+from incrt.report.charts.pieces import (
     MEASURES,
     Place,
     at,
@@ -17,9 +16,10 @@ from incrt.report.pieces import (
     regime_name,
     seed_dots,
 )
+from incrt.report.charts.view import View, regimes
+from incrt.report.outcomes import StudyRecord
 from incrt.report.selection import deltas
 from incrt.report.statistics import summarise
-from incrt.report.view import View, regimes
 from incrt.report.wording import number
 
 _STATIC_COLOUR = "#af2604"

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 
 from incrt.report import paper
-from incrt.report.outcomes import Outcome
-from incrt.report.selection import Runs, deltas, distinct, diverged
-from incrt.report.statistics import rate, spread_p, summarise
-from incrt.report.verdicts import (
+from incrt.report.claims.verdicts import (
     MARGIN,
     Claim,
     Judged,
@@ -20,6 +17,9 @@ from incrt.report.verdicts import (
     sizeable,
     universal,
 )
+from incrt.report.outcomes import Outcome
+from incrt.report.selection import Runs, deltas, distinct, diverged
+from incrt.report.statistics import rate, spread_p, summarise
 from incrt.report.wording import difference_text, number, p_text, rate_text
 
 _TABLE_1 = "section 7.2, Table 1"
@@ -51,7 +51,7 @@ def better_than_static(runs: Runs) -> list[Verdict]:
 
 
 def _against_static(runs: Runs, name: str, regimes: Sequence[float]) -> Verdict:
-    where = "in every regime" if len(regimes) > 1 else f"at tau_z = {regimes[0]:g} s"
+    where = "in every regime" if len(regimes) > 1 else f"at τ_z = {regimes[0]:g} s"
     claim = Claim(
         f"better than {name} {where}",
         f"Heads that grow do better than a fixed number of them ({name}) {where}.",
@@ -60,7 +60,7 @@ def _against_static(runs: Runs, name: str, regimes: Sequence[float]) -> Verdict:
     )
     pairs = [
         Pair(
-            f"tau_z = {tau_z:g}",
+            f"τ_z = {tau_z:g}",
             runs.runtime(tau_z),
             runs.cell("static", name, tau_z),
             paper.DIFFERENCES[tau_z],
@@ -76,7 +76,7 @@ def static_fails(runs: Runs) -> Verdict:
     printed = paper.CELLS["static", "static", 5.0]
     claim = Claim(
         "static fails",
-        f"A fixed number of heads ({name}) fails on a sizeable part of the seeds at tau_z = 5 s.",
+        f"A fixed number of heads ({name}) fails on a sizeable part of the seeds at τ_z = 5 s.",
         _TABLE_1,
         f"{printed.failures}/{printed.n}",
     )
@@ -99,7 +99,7 @@ def smallest_cap(runs: Runs) -> Verdict:
         runs,
         "k_max",
         ("K_max 2", "K_max 4", "K_max 8", "K_max 16"),
-        "The smallest head-count cap, K_max = 2, is the best one (tau_z = 2 s).",
+        "The smallest head-count cap, K_max = 2, is the best one (τ_z = 2 s).",
         "section 7.3, Table 2",
     )
 
@@ -110,7 +110,7 @@ def best_cooldown(runs: Runs) -> Verdict:
         runs,
         "grace",
         ("grace 2000", "grace 1000", "grace 5000"),
-        "The cooldown of 2000 steps is the best one: shorter and longer ones do worse (tau_z = 2 s).",
+        "The cooldown of 2000 steps is the best one: shorter and longer ones do worse (τ_z = 2 s).",
         "section 7.4, Table 3",
     )
 
@@ -134,12 +134,12 @@ def smallest_spread(runs: Runs) -> Verdict:
     at_1, at_2, at_5 = (number(paper.CELLS["main", "runtime", tau_z].std) for tau_z in paper.REGIMES)
     claim = Claim(
         "spread",
-        "The spread over the seeds is smallest at tau_z = 5 s.",
+        "The spread over the seeds is smallest at τ_z = 5 s.",
         "section 7.2, Figure 4",
-        f"std {at_5} (runs from {low} to {high} %) against {at_1} at tau_z = 1 and {at_2} at tau_z = 2",
+        f"std {at_5} (runs from {low} to {high} %) against {at_1} at τ_z = 1 and {at_2} at τ_z = 2",
     )
     own = runs.runtime(5.0)
-    pairs = [Pair(f"tau_z = {tau_z:g}", own, runs.runtime(tau_z)) for tau_z in (1.0, 2.0)]
+    pairs = [Pair(f"τ_z = {tau_z:g}", own, runs.runtime(tau_z)) for tau_z in (1.0, 2.0)]
     if not own or not any(pair.others for pair in pairs):
         return no_runs(claim, "main")
     ours = f"std {_std_text(own)} against " + " and ".join(

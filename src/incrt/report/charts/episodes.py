@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from incrt.report.chart import Chart, Heatmap, Panel, Series, slug
-from incrt.report.colours import GREY, ordered_colours
+from incrt.report.charts.chart import Chart, Heatmap, Panel, Series, slug
+from incrt.report.charts.colours import GREY, ordered_colours
+from incrt.report.charts.pieces import regime_name
+from incrt.report.charts.view import View, representative
 from incrt.report.outcomes import Episodes, Floats, Outcome
-from incrt.report.pieces import regime_name
-from incrt.report.view import View, representative
 from incrt.report.wording import number
 
 _TIME = "time [s]"

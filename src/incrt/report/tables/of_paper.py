@@ -6,7 +6,7 @@ from incrt.report import paper
 from incrt.report.outcomes import Outcome
 from incrt.report.selection import Runs, deltas, diverged
 from incrt.report.statistics import compare, rate, summarise
-from incrt.report.table_rows import (
+from incrt.report.tables.rows import (
     ABOUT_DELTA,
     DELTA,
     DIVERGED,
@@ -22,7 +22,7 @@ from incrt.report.table_rows import (
     reference_rows,
     tau_text,
 )
-from incrt.report.tables import Column, Row, Table
+from incrt.report.tables.table import Column, Row, Table
 from incrt.report.wording import difference_text, interval_text, mean_text, number, plus_minus, rate_text
 
 _DIFFERENCE = Column("runtime less it [points]")
@@ -36,7 +36,7 @@ _PAPER_STD = Column("paper: std")
 _PAPER_COUNT = Column("paper: n")
 _PAPER_FAILS = Column("paper: fails")
 _PAPER_SCHEDULE = Column("paper: schedule [k]")
-_TITLE_1 = "Heads that grow and fixed ones"
+_TITLE_1 = "Table 1: heads that grow and fixed ones"
 _NOTES_1 = (
     ABOUT_DELTA,
     "The difference has its 95 % interval: Welch's, or of one sample for a controller.",
@@ -46,10 +46,10 @@ _COLUMNS_1 = (
     *(NAME, TAU_Z, DELTA, SUCCESS, DIVERGED, _DIFFERENCE),
     *(_PAPER_DELTA, _PAPER_SUCCESS, _PAPER_DIFFERENCE),
 )
-_TITLE_2 = "The head-count cap"
+_TITLE_2 = "Table 2: the head-count cap"
 _NOTES_2 = (ABOUT_DELTA,)
 _COLUMNS_2 = (NAME, TAU_Z, DELTA, _STD, _COUNT, DIVERGED, _PAPER_DELTA, _PAPER_STD, _PAPER_COUNT)
-_TITLE_3 = "The cooldown between two events"
+_TITLE_3 = "Table 3: the cooldown between two events"
 _NOTES_3 = (
     ABOUT_DELTA,
     "A schedule ends when K reaches K_max, or with the last growth of a run that does not reach it.",
@@ -64,13 +64,13 @@ _COLUMNS_3 = (
 def paper_tables(runs: Runs) -> list[Table]:
     """Those of Tables 1 to 3 for which there are runs."""
     found = (
-        (1, _TITLE_1, _COLUMNS_1, _main_rows(runs), _NOTES_1),
-        (2, _TITLE_2, _COLUMNS_2, _swept_rows(runs, "k_max", _COLUMNS_2), _NOTES_2),
-        (3, _TITLE_3, _COLUMNS_3, _swept_rows(runs, "grace", _COLUMNS_3), _NOTES_3),
+        ("table-1", _TITLE_1, _COLUMNS_1, _main_rows(runs), _NOTES_1, ("main", "static")),
+        ("table-2", _TITLE_2, _COLUMNS_2, _swept_rows(runs, "k_max", _COLUMNS_2), _NOTES_2, ("k_max",)),
+        ("table-3", _TITLE_3, _COLUMNS_3, _swept_rows(runs, "grace", _COLUMNS_3), _NOTES_3, ("grace",)),
     )
     return [
-        Table(f"{runs.preset}-table-{count}", f"Table {count}, preset {runs.preset}: {title}", columns, rows, notes)
-        for count, title, columns, rows, notes in found
+        Table(name, f"{title}, preset {runs.preset}", columns, rows, notes, studies)
+        for name, title, columns, rows, notes, studies in found
         if rows
     ]
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from incrt.report import paper
+from incrt.report.claims.verdicts import Claim, Verdict, named, no_runs, universal, without_exception
 from incrt.report.outcomes import Outcome
 from incrt.report.selection import Runs
 from incrt.report.statistics import rate
-from incrt.report.verdicts import Claim, Verdict, named, no_runs, universal, without_exception
 from incrt.report.wording import rate_text
 
 
@@ -71,7 +71,7 @@ def prunes_within_bound(found: Sequence[Outcome]) -> Verdict:
     )
     parts = [(each, each.largest_prune_jump) for each in found if each.prunes and each.largest_prune_jump is not None]
     if not parts:
-        why = "No head was pruned; `incrt study run sensitivity` has a variant that prunes more easily."
+        why = "No head was pruned; incrt study run sensitivity has a variant that prunes more easily."
         return Verdict(claim, 0, "no prunes", "cannot tell", why)
     beyond = [each for each, part in parts if not part <= 1]
     why = f"Exceptions: {named(beyond)}." if beyond else "Every jump stays within its bound."

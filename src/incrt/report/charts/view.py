@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from incrt.report.colours import Look, looks
+from incrt.report.charts.colours import Look, looks
 from incrt.report.outcomes import History, Material, Outcome, StudyRecord
 from incrt.report.selection import of_preset
 

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from incrt.report.chart import Chart, Panel, Series, slug
-from incrt.report.curves import mean_curve
-from incrt.report.outcomes import Outcome, StudyRecord
-from incrt.report.pieces import (
+from incrt.report.charts.chart import Chart, Panel, Series, slug
+from incrt.report.charts.curves import mean_curve
+from incrt.report.charts.pieces import (
     MEASURES,
     STEPS,
     Measure,
@@ -19,7 +18,8 @@ from incrt.report.pieces import (
     seed_dots,
     values_of,
 )
-from incrt.report.view import View, regimes
+from incrt.report.charts.view import View, regimes
+from incrt.report.outcomes import Outcome, StudyRecord
 
 _OWN = ("main", "static", "k_max", "grace")
 """Studies whose results have figures in the paper."""

@@ -105,7 +105,7 @@ def as_many_as_the_paper(outcomes: Sequence[Outcome]) -> bool:
 
 
 def universal(claim: Claim, found: Sequence[Outcome], exceptions: Sequence[Outcome], ours: str, holds: str) -> Verdict:
-    """The verdict on something said of every run; ``holds`` says why if there is no exception."""
+    """The verdict on something said of every run; holds says why if there is no exception."""
     judgement = without_exception(len(exceptions), enough=as_many_as_the_paper(found))
     why = {
         "holds": holds,
@@ -117,13 +117,13 @@ def universal(claim: Claim, found: Sequence[Outcome], exceptions: Sequence[Outco
 
 def no_runs(claim: Claim, study: str) -> Verdict:
     """The verdict where there is nothing to judge by."""
-    why = f"There are no such runs of {paper.STEPS} steps; `incrt study run {study}` trains them."
+    why = f"There are no such runs of {paper.STEPS} steps; incrt study run {study} trains them."
     return Verdict(claim, 0, "no runs", "cannot tell", why)
 
 
 def named(outcomes: Sequence[Outcome]) -> str:
     """The first few runs by name, and how many more there are."""
-    first = ", ".join(f"{each.variant} tau_z {each.tau_z:g} seed {each.seed}" for each in outcomes[:3])
+    first = ", ".join(f"{each.variant} τ_z {each.tau_z:g} seed {each.seed}" for each in outcomes[:3])
     return first if len(outcomes) <= 3 else f"{first} and {len(outcomes) - 3} more"
 
 

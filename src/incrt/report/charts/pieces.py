@@ -6,11 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from incrt.report.chart import Series
-from incrt.report.colours import GREY, REFERENCE_DASHES, Look
+from incrt.report.charts.chart import Series
+from incrt.report.charts.colours import GREY, REFERENCE_DASHES, Look
+from incrt.report.charts.view import View
 from incrt.report.outcomes import Floats, Outcome
 from incrt.report.statistics import summarise
-from incrt.report.view import View
 from incrt.report.wording import interval_text, number, plus_minus
 from incrt.tuning import CONTROLLERS
 

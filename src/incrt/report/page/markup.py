@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from incrt.report.chart import SYMBOL, Series
+from incrt.report.charts.chart import SYMBOL, Series
 
 
 def text(words: object) -> str:

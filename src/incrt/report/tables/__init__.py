@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from incrt.report.outcomes import Material, Outcome, StudyRecord
-from incrt.report.paper_tables import paper_tables
 from incrt.report.selection import Runs, deltas, diverged, of_preset
 from incrt.report.statistics import compare, rate, summarise
-from incrt.report.table_rows import (
+from incrt.report.tables.of_paper import paper_tables
+from incrt.report.tables.rows import (
     ABOUT_DELTA,
     CONDITION,
     DELTA,
@@ -22,7 +22,7 @@ from incrt.report.table_rows import (
     reference_rows,
     tau_text,
 )
-from incrt.report.tables import Column, Row, Table
+from incrt.report.tables.table import Column, Row, Table
 from incrt.report.wording import interval_text, mean_text, number, p_text, rate_text
 
 _COUNT = Column("n")
@@ -80,8 +80,8 @@ def _study_table(runs: Runs, study: StudyRecord) -> Table:
                     )
             if any(cells.values()):
                 rows += reference_rows(columns, runs, tau_z, condition)
-    name = f"{runs.preset}-study-{study.name}"
-    return Table(name, f"Study {study.name}, preset {runs.preset}", columns, tuple(rows), _notes(runs, study))
+    title = f"Study {study.name}, preset {runs.preset}"
+    return Table(f"study-{study.name}", title, columns, tuple(rows), _notes(runs, study), (study.name,))
 
 
 def _own_cells(found: Sequence[Outcome]) -> Cells:
@@ -135,7 +135,7 @@ def _certificates(runs: Runs, studies: Sequence[StudyRecord]) -> Table:
         "Proposition 3 says where K comes to rest if the rank does.",
     )
     rows = tuple(Row(_certified(study.name, runs.of(study.name)), runs.preset) for study in studies)
-    return Table(f"{runs.preset}-certificates", f"Certificates, preset {runs.preset}", _CERTIFICATES, rows, notes)
+    return Table("certificates", f"Certificates, preset {runs.preset}", _CERTIFICATES, rows, notes)
 
 
 def _certified(study: str, found: Sequence[Outcome]) -> tuple[str | None, ...]:

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from incrt.report.chart import Chart, Panel, Series
-from incrt.report.colours import GREY, ordered_colours
-from incrt.report.curves import mean_curve
+from incrt.report.charts.chart import Chart, Panel, Series
+from incrt.report.charts.colours import GREY, ordered_colours
+from incrt.report.charts.curves import mean_curve
+from incrt.report.charts.pieces import STEPS, regime_name
+from incrt.report.charts.view import View, representative
 from incrt.report.outcomes import Floats, History, Outcome
-from incrt.report.pieces import STEPS, regime_name
-from incrt.report.view import View, representative
 
 
 def head_charts(view: View) -> list[Chart]:

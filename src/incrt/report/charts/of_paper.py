@@ -3,10 +3,9 @@
 import numpy as np
 
 from incrt.report import paper
-from incrt.report.chart import Chart, Dash, Panel, Series
-from incrt.report.colours import GREY, Look
-from incrt.report.outcomes import History, Outcome
-from incrt.report.pieces import (
+from incrt.report.charts.chart import Chart, Dash, Panel, Series
+from incrt.report.charts.colours import GREY, Look
+from incrt.report.charts.pieces import (
     MEASURES,
     STEPS,
     Place,
@@ -19,8 +18,9 @@ from incrt.report.pieces import (
     regime_name,
     seed_dots,
 )
+from incrt.report.charts.view import View, representative
+from incrt.report.outcomes import History, Outcome
 from incrt.report.selection import deltas
-from incrt.report.view import View, representative
 from incrt.report.wording import number
 
 _PAPER = "the paper: "

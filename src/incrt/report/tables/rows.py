@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from incrt.config import SUCCESS_RMSE
 from incrt.report.outcomes import Outcome, Reference
 from incrt.report.selection import Runs
-from incrt.report.tables import Column, Row
+from incrt.report.tables.table import Column, Row
 from incrt.report.wording import number
 
 NAME = Column("variant", "left")

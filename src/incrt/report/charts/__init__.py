@@ -3,14 +3,14 @@
 from collections import Counter
 from dataclasses import replace
 
-from incrt.report.chart import Chart
-from incrt.report.episode_charts import episode_charts
-from incrt.report.head_charts import head_charts
+from incrt.report.charts.chart import Chart
+from incrt.report.charts.episodes import episode_charts
+from incrt.report.charts.heads import head_charts
+from incrt.report.charts.of_paper import paper_charts
+from incrt.report.charts.of_studies import study_charts
+from incrt.report.charts.sweeps import sweep_charts
+from incrt.report.charts.view import View
 from incrt.report.outcomes import Material
-from incrt.report.paper_charts import paper_charts
-from incrt.report.study_charts import study_charts
-from incrt.report.sweep_charts import sweep_charts
-from incrt.report.view import View
 
 
 def make_charts(material: Material, preset: str) -> list[Chart]:

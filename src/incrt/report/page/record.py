@@ -3,8 +3,9 @@
 import json
 from collections import defaultdict
 
-from incrt.report.markup import plain_table, tag, text
+from incrt.config import format_seeds
 from incrt.report.outcomes import Material, StudyRecord
+from incrt.report.page.markup import plain_table, tag, text
 
 
 def counts(material: Material) -> str:
@@ -68,17 +69,10 @@ def _asked_for(record: StudyRecord, material: Material) -> list[object]:
         record.about,
         ", ".join(record.variants),
         ", ".join(f"{tau_z:g} / {window}" for tau_z, window in record.regimes),
-        _seeds(record.seeds),
+        format_seeds(record.seeds),
         record.runs_wanted,
         len({each.folder for each in own if each.failure is None}),
     ]
-
-
-def _seeds(seeds: tuple[int, ...]) -> str:
-    """A range where they are one."""
-    if len(seeds) > 1 and seeds == tuple(range(seeds[0], seeds[-1] + 1)):
-        return f"{seeds[0]}-{seeds[-1]}"
-    return ", ".join(map(str, seeds))
 
 
 def repeat(material: Material) -> str:

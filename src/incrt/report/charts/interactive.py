@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from incrt.report.chart import SYMBOL, Chart, Heatmap, Panel, Series
-from incrt.report.colours import SCALE
+from incrt.report.charts.chart import SYMBOL, Chart, Heatmap, Panel, Series
+from incrt.report.charts.colours import SCALE
 from incrt.report.outcomes import Floats
 
 MOST_POINTS = 400

@@ -62,6 +62,8 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     """Sentences to stand below it."""
+    studies: tuple[str, ...] = ()
+    """Whose runs are in it; a table without any is of all."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
