@@ -1,7 +1,7 @@
 """A batch of runs as a task for a worker, and what became of it; both travel as JSON."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,8 +79,8 @@ def halves(task: Task) -> list[Task]:
     return [Task(**{**vars(task), "runs": part}) for part in (task.runs[:middle], task.runs[middle:])]
 
 
-def _parts(runs: Iterable[PlannedRun], size: int) -> Iterator[tuple[PlannedRun, ...]]:
-    left = list(runs)
-    while left:
-        yield tuple(left[:size])
-        del left[:size]
+def _parts(runs: Sequence[PlannedRun], size: int) -> Iterator[tuple[PlannedRun, ...]]:
+    """As few parts as there can be, all of nearly the same length: a last one of a single run would take as long."""
+    count = -(-len(runs) // size)
+    for i in range(count):
+        yield tuple(runs[i * len(runs) // count : (i + 1) * len(runs) // count])
