@@ -12,7 +12,7 @@ from plotly import graph_objects
 from incrt.report import paper
 from incrt.report.charts import make_charts
 from incrt.report.charts.chart import Chart, Panel, Series, all_series, legend
-from incrt.report.charts.colours import COLOURS, GREY, looks, ordered_colours
+from incrt.report.charts.colours import COLOURS, GREY, LINES, looks, ordered_colours
 from incrt.report.charts.curves import mean_curve
 from incrt.report.charts.interactive import MOST_POINTS, chart_json
 from incrt.report.charts.still import write_all_stills, write_stills
@@ -218,7 +218,7 @@ def luminance(colour: str) -> float:
 
 def test_colours_stand_out_from_light_and_dark() -> None:
     dark = luminance("#14171a")
-    for colour in (*COLOURS, GREY, *ordered_colours(9)):
+    for colour in (*COLOURS, GREY, *ordered_colours(9, LINES)):
         here = luminance(colour) + 0.05
         assert 1.05 / here > 2.6
         assert here / (dark + 0.05) > 2.4

@@ -14,8 +14,8 @@ MARKERS: tuple[Marker, ...] = ("circle", "square", "diamond", "triangle-up", "tr
 GREY = "#7f8488"
 """What is not a learned variant of ours."""
 SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
-"""Of cells, from least to most (viridis)."""
-_RAMP = ("#9c179e", "#cc4778", "#ed7953")
+"""Of cells from least to most, and of areas (viridis)."""
+LINES = ("#9c179e", "#cc4778", "#ed7953")
 """Of ordered lines: the part of plasma that is neither too dark nor too pale."""
 REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "dot", "dashdot", "solid")
 
@@ -46,9 +46,9 @@ def looks(variants_of_studies: Iterable[Sequence[str]]) -> Mapping[str, Look]:
     }
 
 
-def ordered_colours(number: int) -> list[str]:
-    """Colours for ordered things, from the darkest to the palest."""
-    stops = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in _RAMP]
+def ordered_colours(number: int, ramp: Sequence[str]) -> list[str]:
+    """Colours for ordered things, from one end of a ramp to the other."""
+    stops = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in ramp]
     places = [index / max(number - 1, 1) * (len(stops) - 1) for index in range(number)]
     return [_between(stops[int(place)], stops[min(int(place) + 1, len(stops) - 1)], place % 1) for place in places]
 

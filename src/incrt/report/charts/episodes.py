@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from incrt.report.charts.chart import Chart, Heatmap, Panel, Series, slug
-from incrt.report.charts.colours import GREY, ordered_colours
+from incrt.report.charts.colours import GREY, LINES, ordered_colours
 from incrt.report.charts.pieces import regime_name
 from incrt.report.charts.view import View, representative
 from incrt.report.outcomes import Episodes, Floats, Outcome
@@ -93,7 +93,7 @@ def _chart(
 
 def _lines(run: Outcome, episodes: Episodes, values: Floats) -> list[Series]:
     """A line a payload; the heavier, the lighter its colour."""
-    colours = ordered_colours(len(episodes.payloads))
+    colours = ordered_colours(len(episodes.payloads), LINES)
     return [
         Series("line", episodes.time, line, colour, f"payload {payload:g} kg", tau_z=run.tau_z, variant=run.variant)
         for payload, line, colour in zip(episodes.payloads, values, colours, strict=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from incrt.report.charts.chart import Chart, Panel, Series
-from incrt.report.charts.colours import GREY, ordered_colours
+from incrt.report.charts.colours import GREY, SCALE, ordered_colours
 from incrt.report.charts.curves import mean_curve
 from incrt.report.charts.pieces import STEPS, regime_name
 from incrt.report.charts.view import View, representative
@@ -87,13 +87,11 @@ def _has_shares(view: View, run: Outcome) -> bool:
 
 def _shares_panel(run: Outcome, history: History) -> Panel:
     tops = np.cumsum(history.shares, axis=1)
-    colours = ordered_colours(tops.shape[1])
+    heads = np.flatnonzero(history.shares.any(axis=0))
     series = []
-    for head in np.flatnonzero(history.shares.any(axis=0)):
+    for head, colour in zip(heads, ordered_colours(len(heads), SCALE), strict=True):
         low, high = tops[:, head] - history.shares[:, head], tops[:, head]
-        band = Series(
-            "band", history.check_steps, high, colours[head], f"head {head + 1}", low=low, high=high, opacity=0.85
-        )
+        band = Series("band", history.check_steps, high, colour, f"head {head + 1}", low=low, high=high, opacity=0.85)
         series.append(replace(band, variant=run.variant))
     title = f"{regime_name(run.tau_z)}, seed {run.seed}"
     return Panel(title, STEPS, "share, stacked", tuple(series), y_range=(0.0, 1.0), tau_z=run.tau_z)

@@ -4,6 +4,7 @@ Colours of text and grid are the page's business: they follow its light or dark.
 """
 
 import html
+import math
 from typing import Any
 
 import numpy as np
@@ -46,13 +47,20 @@ def _layout(panel: Panel) -> dict[str, Any]:
         x_axis |= {"tickmode": "array", "tickvals": [place for place, _ in panel.x_ticks]}
         x_axis |= {"ticktext": [_text(name) for _, name in panel.x_ticks], "showgrid": False}
     if panel.y_whole:
-        y_axis |= {"tickformat": "d", "nticks": 9}
+        y_axis |= {"tick0": 0, "dtick": _whole_step(panel)}
     for axis, limits in ((x_axis, panel.x_range), (y_axis, panel.y_range)):
         if limits:
             axis["range"] = list(limits)
     if panel.heatmap is not None:
         x_axis["showgrid"] = y_axis["showgrid"] = False
     return {"xaxis": x_axis, "yaxis": y_axis, "showlegend": False, "barmode": "overlay"}
+
+
+def _whole_step(panel: Panel) -> int:
+    """Between two marks of an axis that counts: a whole number, and no more than eight of them."""
+    heights = [series.y for series in panel.series] + ([panel.heatmap.y] if panel.heatmap else [])
+    highest = max((float(np.nanmax(each)) for each in heights if len(each)), default=1.0)
+    return max(1, math.ceil(highest / 8))
 
 
 def _heatmap(heat: Heatmap) -> dict[str, Any]:
