@@ -29,6 +29,10 @@ bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/engine_cost.py
 	$(BIN)/python benchmarks/sb3_curves.py
 	$(BIN)/python benchmarks/sb3_cost.py
+	$(BIN)/python benchmarks/study_kill.py
+	$(BIN)/python benchmarks/study_kill.py --backend ray
+	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/report_speed.py
 	$(BIN)/incrt bench cpu
 
 # Stamps: set up again when what is to be installed changes.

@@ -18,8 +18,7 @@ import safetensors.numpy
 
 from incrt.evaluation import Evaluation
 from incrt.runs import reference_rows
-from incrt.studies.episodes import EPISODES
-from incrt.studies.store import PlannedRun, Store
+from incrt.studies.store import EPISODES, PlannedRun, Store
 from incrt.studies.study import load_study
 
 RMSE = {"baseline": 0.13, "best_constant": 0.085, "adaptive": 0.006, "observer": 0.007, "clairvoyant": 0.004}
@@ -78,7 +77,7 @@ def main() -> None:
         found: set[Path] = set()
         used = max(1, options.runs // len({cell.key for name in names for cell in load_study(name, "memory").cells}))
         for name in names:
-            study = store.enter(load_study(name, "memory", seeds[: used + 1]))
+            study, _ = store.enter(load_study(name, "memory", seeds[: used + 1]))
             for run in store.planned(study):
                 if run.folder not in found and len(found) < options.runs:
                     found.add(run.folder)

@@ -7,6 +7,7 @@ left must be the same to the bit at the end: parameters, optimisers, replay, eve
 """
 
 import argparse
+import contextlib
 import os
 import random
 import shutil
@@ -67,18 +68,21 @@ class StudyProcess:
             raise SystemExit(f"the study ended with status {self.process.returncode}: {said.decode()}")
 
 
-def kill_process(pattern: str, of: int | None = None) -> str | None:
-    """Kill a process by a word of its command line, a child of the given one if that is said."""
+def kill_process(pattern: str) -> str | None:
+    """Kill a process by a word of its command line, if it comes from this program."""
+    parents: dict[int, int] = {}
+    words: dict[int, str] = {}
     for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except (OSError, ValueError, IndexError):  # it has just ended
-            continue
-        if pattern in words and of in {None, parent}:
-            os.kill(int(folder.name), signal.SIGKILL)
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):  # it has just ended
+                parents[int(folder.name)] = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                words[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    for process, command in words.items():
+        ancestor = process
+        while ancestor in parents and ancestor != os.getpid():
+            ancestor = parents[ancestor]
+        if pattern in command and ancestor == os.getpid() and process != os.getpid():
+            os.kill(process, signal.SIGKILL)
             return f"a worker ({pattern})"
     return None
 
@@ -106,13 +110,12 @@ def cluster() -> Iterator[tuple[list[str], list[Kill]]]:
 def disturb(study: Path, out: Path, options: list[str], kills: list[Kill], moments: "random.Random", count: int) -> int:
     """Run the study to its end with so many kills, or as many as there is time for; says how many there were."""
     running = StudyProcess(study, out, options)
-    worker: Kill = lambda: kill_process("incrt.studies.worker", running.process.pid)  # noqa: E731
     done = 0
     while done < count:
         time.sleep(moments.uniform(1, 12))
         if running.process.poll() is not None:
             break
-        what = moments.choice([running.kill, *(kills or [worker])])()
+        what = moments.choice([running.kill, *kills])()
         if what is not None:
             done += 1
             print(f"killed {what}", flush=True)
@@ -139,7 +142,7 @@ def main() -> None:
                 with cluster() as (of_ray, kills):
                     left -= disturb(study, killed, of_ray, kills, moments, left)
             else:
-                left -= disturb(study, killed, [], [], moments, left)
+                left -= disturb(study, killed, [], [lambda: kill_process("incrt.studies.worker")], moments, left)
             compare(expected, contents(killed, STEPS))
             shutil.rmtree(killed)
 

@@ -61,12 +61,23 @@ def around(mean: float, std: float, n: int = 10) -> list[float]:
     return [mean + scale * rank for rank in ranks]
 
 
-def references(tau_z: float, condition: str = "") -> list[Reference]:
+def references(study: str, tau_z: float, condition: str = "") -> list[Reference]:
     """Three controllers."""
     figures = {"baseline": 0.0, "best_constant": -34.0, "clairvoyant": -60.0}
     return [
         Reference(
-            "paper", tau_z, condition, name, BASELINE * (1 + delta / 100), delta, -(delta + 34) / 26, 0.3, 10.0, 900.0
+            study=study,
+            preset="paper",
+            variant="",
+            tau_z=tau_z,
+            condition=condition,
+            controller=name,
+            rmse=BASELINE * (1 + delta / 100),
+            delta_pct=delta,
+            headroom_closed=-(delta + 34) / 26,
+            max_error=0.3,
+            torque_rms=10.0,
+            torque_tv=900.0,
         )
         for name, delta in figures.items()
     ]
@@ -89,11 +100,12 @@ def material(*samples: Sequence[Outcome], compare: str | None = None) -> Materia
                 compare=compare if compare in variants else None,
                 regimes=tuple(dict.fromkeys((each.tau_z, each.window) for each in own)),
                 conditions=tuple(dict.fromkeys(each.condition for each in own if each.condition)),
+                trained_by=(),
                 runs_wanted=len({each.folder for each in own}),
                 failed=(),
                 configuration={},
                 command=f"incrt study run {name}",
             )
         )
-    places = dict.fromkeys((each.tau_z, each.condition) for each in outcomes)
+    places = dict.fromkeys((each.study, each.tau_z, each.condition) for each in outcomes)
     return Material(studies, outcomes, [each for place in places for each in references(*place)], {}, {}, [])

@@ -48,11 +48,11 @@ def report_material(
     records = [_record(name, preset, *studies[name], seeds) for preset in presets for name in studies]
     outcomes = [each for record in records for each in _outcomes(record)]
     references = [
-        _reference(preset, tau_z, condition, controller)
-        for preset in presets
-        for tau_z in REGIMES
-        for condition in ("", *CONDITIONS)
-        for controller in _CONTROLLERS[preset]
+        _reference(record, tau_z, condition, controller)
+        for record in records
+        for tau_z, _ in record.regimes
+        for condition in ("", *record.conditions)
+        for controller in _CONTROLLERS[record.preset]
     ]
     by_folder = {each.folder: each for each in outcomes}
     episodes = {
@@ -76,6 +76,7 @@ def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[
         compare=variants[0],
         regimes=tuple(regimes.items()),
         conditions=CONDITIONS if name == "robustness" else (),
+        trained_by=("main", "static") if name == "robustness" else (),
         runs_wanted=len(variants) * len(regimes) * seeds,
         failed=(("runtime-tau2-w50/seed-60", "no space left on device"),) if name == "main" else (),
         configuration={variant: {"bench": {"preset": preset}, "encoder": {"k_max": 8}} for variant in variants},
@@ -132,11 +133,13 @@ def _under(run: Outcome, condition: str) -> Outcome:
     return replace(run, condition=condition, delta_pct=None if run.delta_pct is None else run.delta_pct + worse)
 
 
-def _reference(preset: str, tau_z: float, condition: str, controller: str) -> Reference:
+def _reference(record: StudyRecord, tau_z: float, condition: str, controller: str) -> Reference:
+    preset = record.preset
     delta = _CONTROLLERS[preset][controller] * (1 - 0.01 * tau_z)
     best, least = _CONTROLLERS[preset]["best_constant"], _CONTROLLERS[preset]["clairvoyant"]
     closed = (_CONTROLLERS[preset][controller] - best) / (least - best)
-    return Reference(preset, tau_z, condition, controller, 0.13 * (1 + delta / 100), delta, closed, 0.3, 10.0, 900.0)
+    rmse = 0.13 * (1 + delta / 100)
+    return Reference(record.name, preset, "", tau_z, condition, controller, rmse, delta, closed, 0.3, 10.0, 900.0)
 
 
 def _history(run: Outcome) -> History:

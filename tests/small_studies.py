@@ -1,6 +1,7 @@
 """A study small enough for tests: its runs train in seconds."""
 
 from pathlib import Path
+from typing import Any
 
 from incrt.studies.store import Store
 from incrt.studies.study import Study, load_study
@@ -25,6 +26,9 @@ grown = {}
 [conditions]
 "payload 1 kg".eval_payloads = [1.0]
 """
+
+
+TESTS: dict[str, dict[str, Any]] = {"": {}, "payload 1 kg": {"eval_payloads": [1.0]}}
 
 
 def small_study(folder: Path, text: str = SMALL, preset: str = "memory") -> Study:

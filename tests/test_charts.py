@@ -16,8 +16,8 @@ from incrt.report.charts.colours import COLOURS, GREY, LINES, looks, ordered_col
 from incrt.report.charts.curves import mean_curve
 from incrt.report.charts.interactive import MOST_POINTS, chart_json
 from incrt.report.charts.still import write_all_stills, write_stills
-from incrt.report.charts.view import representative
 from incrt.report.outcomes import Material, Outcome
+from incrt.report.selection import representative
 from incrt.report.statistics import summarise
 
 
@@ -104,7 +104,11 @@ def test_heads_of_the_run_in_the_middle(material: Material, charts: dict[str, Ch
     assert middle.delta_pct == sorted(deltas(found))[4]
     panel = charts["figure-5-heads"].panels[2]
     assert f"seed {middle.seed}" in panel.title
-    events, heads = panel.series
+    events, printed, heads = panel.series
+    assert (printed.x.tolist(), printed.y.tolist()) == (
+        heads.x.tolist(),
+        heads.y.tolist(),
+    )
     assert heads.x.tolist() == [0, *range(1500, 19501, 3000), 50_000]
     assert heads.y.tolist() == [*range(1, 9), 8]
     assert np.unique(events.x).tolist() == list(range(1500, 19501, 3000))

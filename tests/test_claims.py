@@ -29,7 +29,7 @@ def changed(runs: list[Outcome], **changes: object) -> list[Outcome]:
 
 def test_without_runs_nothing_can_be_told_and_the_command_is_named() -> None:
     found = judge(material(), "paper")
-    assert len(found) == 15
+    assert len(found) == 20
     assert {each.judgement for each in found} == {"cannot tell"}
     assert {each.n for each in found} == {0}
     assert all("incrt study run " in each.why for each in found)
@@ -37,8 +37,11 @@ def test_without_runs_nothing_can_be_told_and_the_command_is_named() -> None:
 
 
 def test_runs_like_the_papers_bear_the_paper_out() -> None:
+    narrowest = ("K_max 2", "grace 2000")
     swept = [
-        sample(*key[:2], key[2], around(cell.mean, 4, 30)) for key, cell in paper.CELLS.items() if key[0] != "static"
+        sample(*key[:2], key[2], around(cell.mean, 2 if key[1] in narrowest else 5, 30))
+        for key, cell in paper.CELLS.items()
+        if key[0] != "static"
     ]
     means = {1.0: -40.0, 2.0: -35.0, 5.0: 5.0}
     static = [sample("static", "static K=7", tau_z, around(mean, 4, 30)) for tau_z, mean in means.items()]
@@ -80,10 +83,44 @@ def test_a_diverged_run_has_not_succeeded_and_one_that_stopped_early_need_not_sa
     assert verdict("saturation", never).judgement == "does not hold"
 
 
-def test_shorter_runs_than_the_papers_only_speak_to_what_is_proved() -> None:
-    short = [dataclasses.replace(each, steps=8000, success=False, largest_grow_jump=1e-7) for each in main_runs()]
-    assert verdict("success", short).n == 0
-    assert verdict("growth", short).judgement == "does not hold"
+def test_other_studies_do_not_stand_for_the_papers() -> None:
+    ours = [sample("mine", "runtime", tau_z, around(-10, 1)) for tau_z in WINDOWS]
+    assert {verdict(name, *ours).judgement for name in ("success", "saturation", "spread")} == {"cannot tell"}
+    assert verdict("growth", *ours).judgement == "holds"  # what is proved is proved of all
+
+
+def test_runs_that_were_given_up_leave_it_open() -> None:
+    made = material(main_runs())
+    lost = dataclasses.replace(made.studies[0], failed=(("run-x", "its worker died"),))
+    made = dataclasses.replace(made, studies=[lost])
+    found = {each.claim.name: each for each in judge(made, "paper")}
+    for name in ("success", "baseline", "saturation", "schedule", "no prunes", "steady state"):
+        assert found[name].judgement == "cannot tell"
+        assert "1 more could not be trained" in found[name].why
+
+
+def test_survivors_are_not_taken_for_all() -> None:
+    fixed = sample("static", "static K=7", 2.0, around(-40, 5))
+    survivors = sample("main", "runtime", 2.0, [*around(-60, 5, 5), *[None] * 5])
+    found = verdict("better than static K=7 at τ_z = 2 s", survivors, fixed)
+    assert found.judgement == "cannot tell"
+    assert "left out: 5" in found.ours
+    wide = [sample("main", "runtime", tau_z, around(-50, 20)) for tau_z in (1.0, 2.0)]
+    narrow = sample("main", "runtime", 5.0, [*around(-50, 2), None])
+    assert verdict("spread", *wide, narrow).judgement == "cannot tell"
+
+
+def test_a_small_difference_holds_and_is_said_to_be_smaller_than_the_papers() -> None:
+    fixed = sample("static", "static K=7", 5.0, around(-40, 0.2))
+    found = verdict("better than static K=7 at τ_z = 5 s", sample("main", "runtime", 5.0, around(-40.3, 0.2)), fixed)
+    assert found.judgement == "holds"
+    assert "By less than the paper has: τ_z = 5." in found.why
+
+
+def test_a_wide_interval_on_the_papers_side_is_not_refuted() -> None:
+    fixed = sample("static", "static K=7", 5.0, around(-40, 25, 5))
+    found = verdict("better than static K=7 at τ_z = 5 s", sample("main", "runtime", 5.0, around(-60, 25, 5)), fixed)
+    assert found.judgement == "cannot tell"
 
 
 @pytest.mark.parametrize(
@@ -115,13 +152,13 @@ def test_better_in_every_regime_takes_all_and_one_refutes() -> None:
     worse = sample("main", "runtime", 5.0, around(-30, 5))
     refuted = verdict(name, grown[1.0], grown[2.0], worse, *fixed)
     assert refuted.judgement == "does not hold"
-    assert refuted.why.endswith(": τ_z = 5.")
+    assert ": τ_z = 5." in refuted.why
 
 
 def test_refuting_by_one_of_three_takes_more_than_by_one_alone() -> None:
     fixed = [sample("static", "static K=7", tau_z, around(-40, 10)) for tau_z in WINDOWS]
-    # At tau_z = 1, 4 +- 9.4 excludes the paper's -5.8 just so much at 95 %, and does not at 98.3 %.
-    grown = [sample("main", "runtime", t, around(-36 if t == 1 else -60, 10)) for t in WINDOWS]
+    # At tau_z = 1, 7 +- 9.4 excludes half of the paper's -5.8 just so much at 95 %, and does not at 98.3 %.
+    grown = [sample("main", "runtime", t, around(-33 if t == 1 else -60, 10)) for t in WINDOWS]
     assert verdict("better than static K=7 at τ_z = 1 s", *grown, *fixed).judgement == "does not hold"
     assert verdict("better than static K=7 in every regime", *grown, *fixed).judgement == "cannot tell"
 
@@ -206,21 +243,18 @@ def test_spread(stds: tuple[float, ...], judgement: str) -> None:
 @pytest.mark.parametrize(
     ("difference", "std", "judgement"),
     [
-        (1.0, 2.0, "holds"),
+        (0.1, 2.0, "holds"),
         (-9.0, 3.0, "does not hold"),
-        (4.0, 1.0, "holds"),
-        (1.0, 15.0, "cannot tell"),
-        (1.0, 8.0, "cannot tell"),
-        (4.0, 3.0, "cannot tell"),  # there, but not beyond the margin
-        (6.0, 10.0, "cannot tell"),
+        (2.0, 2.0, "cannot tell"),
+        (2.5, 3.0, "cannot tell"),  # there, but not beyond the margin
     ],
 )
 def test_no_sensitivity(difference: float, std: float, judgement: str) -> None:
-    usual = sample("sensitivity", "default", 2.0, around(-50, std))
-    same = sample("sensitivity", "alpha 0.9", 2.0, around(-50, min(std, 3)))
-    other = sample("sensitivity", "N 500", 2.0, around(-50 + difference, std))
+    usual = sample("sensitivity", "default", 2.0, around(-50, std, 20))
+    same = sample("sensitivity", "alpha 0.9", 2.0, around(-50, std, 20))
+    other = sample("sensitivity", "N 500", 2.0, around(-50 + difference, std, 20))
     found = verdict("other settings", usual, same, other, compare="default")
-    assert (found.judgement, found.n) == (judgement, 30)
+    assert (found.judgement, found.n) == (judgement, 60)
     assert "N 500" in found.ours
 
 
@@ -239,8 +273,20 @@ def test_all_of() -> None:
     assert all_of([]) == "cannot tell"
 
 
-def test_proposition_3_is_not_contradicted_where_the_rank_did_not_rest() -> None:
+def test_proposition_3_speaks_of_runs_whose_rank_rested() -> None:
     moving = changed(main_runs(11), inside=False, rank_settled=False)
-    found = verdict("steady state", moving)
-    assert (found.judgement, found.n) == ("cannot tell", 33)
-    assert "32/33" in found.ours
+    assert (verdict("steady state", moving).judgement, verdict("steady state", moving).n) == ("holds", 32)
+    restless = [dataclasses.replace(each, rank_settled=False) for each in main_runs()]
+    found = verdict("steady state", restless)
+    assert (found.judgement, found.n) == ("cannot tell", 0)
+    assert "30" in found.ours
+
+
+def test_a_setting_without_runs_leaves_it_open() -> None:
+    made = material(
+        *(sample("sensitivity", name, 2.0, around(-50, 2, 30)) for name in ("default", "N 500")), compare="default"
+    )
+    more = dataclasses.replace(made.studies[0], variants=(*made.studies[0].variants, "N 2000"))
+    found = {each.claim.name: each for each in judge(dataclasses.replace(made, studies=[more]), "paper")}
+    assert found["other settings"].judgement == "cannot tell"
+    assert "N 2000" in found["other settings"].why

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import ray
-from small_studies import one_task, small_study
+from small_studies import TESTS, one_task, small_study
 
 from incrt.studies.ray_backend import RayBackend
 from incrt.studies.schedule import How, Schedule
@@ -22,12 +22,12 @@ def cluster() -> Iterator[None]:
 
 def test_a_study_is_finished_by_tasks(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
-    study = store.enter(small_study(tmp_path))
+    study = store.enter(small_study(tmp_path))[0]
     backend = RayBackend(None, "auto", 1)
     assert backend.device == "cpu"
     result = Schedule(store, study, backend, How(backend.device, 2, 1)).run(lambda _: None, lambda: False)
     assert (result.finished, result.failed, result.stopped) == (4, {}, False)
-    assert {standing(run, ("payload 1 kg",)).state for run in store.planned(study)} == {"finished"}
+    assert {standing(run, TESTS).state for run in store.planned(study)} == {"finished"}
 
 
 def test_what_a_task_says_and_how_it_dies_is_passed_on(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_studies import small_study
+from small_studies import TESTS, small_study
 
 from incrt.studies import schedule
 from incrt.studies.backend import Ended
 from incrt.studies.schedule import How, Result, Schedule
-from incrt.studies.store import PlannedRun, Standing, Store, evaluation_file
+from incrt.studies.store import EPISODES, PlannedRun, Standing, Store, evaluation_file
 from incrt.studies.study import Study
 from incrt.studies.tasks import Found, Task
 
@@ -54,8 +54,9 @@ def finish(*runs: PlannedRun) -> Found:
     for run in runs:
         run.folder.mkdir(parents=True, exist_ok=True)
         (run.folder / "conclusion.json").write_text("{}")
-        for condition in ("", "payload 1 kg"):
-            evaluation_file(run.folder, condition).write_text("{}")
+        (run.folder / EPISODES).touch()
+        for changes in TESTS.values():
+            evaluation_file(run.folder, changes).write_text("{}")
     return Found()
 
 
@@ -72,7 +73,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def study(tmp_path: Path, store: Store) -> Study:
-    return store.enter(small_study(tmp_path))
+    return store.enter(small_study(tmp_path))[0]
 
 
 def run(
@@ -110,7 +111,7 @@ def test_a_finished_run_is_not_started_again(store: Store, study: Study) -> None
 def test_runs_that_are_only_to_be_evaluated_are_started(store: Store, study: Study) -> None:
     plan = store.planned(study)
     finish(*plan)
-    evaluation_file(plan[1].folder, "payload 1 kg").unlink()
+    evaluation_file(plan[1].folder, TESTS["payload 1 kg"]).unlink()
     _, backend = run(store, study, lambda task, _: finish(*task.runs))
     assert [task.folders for task in backend.started] == [(plan[1].folder,)]
 
@@ -176,6 +177,29 @@ def test_a_stop_is_passed_on_and_nothing_more_is_started(store: Store, study: St
     assert backend.stopped
     assert len(backend.started) == 1
     assert (result.stopped, result.finished) == (True, 0)
+
+
+def test_a_stop_is_no_death(store: Store, study: Study) -> None:
+    asked = iter([False, False, True])
+    result, backend = run(store, study, lambda *_: None, stop=lambda: next(asked, True))
+    assert len(backend.started) == 3
+    assert (result.stopped, result.failed, store.failed(study)) == (True, {}, {})
+
+
+def test_a_worker_that_someone_else_stopped_is_started_again_at_once(store: Store, study: Study) -> None:
+    def script(task: Task, tries: int) -> Found:
+        return finish(*task.runs) if tries else Found(stopped=True)
+
+    result, backend = run(store, study, script, batch=2)
+    assert result.finished == 4
+    assert sorted(len(task.runs) for task in backend.started) == [2, 2, 2, 2]
+
+
+def test_two_commands_note_what_failed_beside_each_other(store: Store, study: Study) -> None:
+    first, second, *_ = (each.folder for each in store.planned(study))
+    store.note_failed(study, first, "one command's")
+    store.note_failed(study, second, "the other's")
+    assert list(store.failed(study).values()) == ["one command's", "the other's"]
 
 
 def test_a_full_disk_ends_the_study(store: Store, study: Study) -> None:

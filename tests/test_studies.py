@@ -13,19 +13,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_studies import SMALL, one_task, small_study
+from small_studies import SMALL, TESTS, one_task, small_study
 
 from incrt.cli import main
 from incrt.report.outcomes import Outcome, Reference, from_csv
 from incrt.report.reading import read_material
+from incrt.report.selection import of_preset
 from incrt.report.tables import make_tables
 from incrt.report.tables.table import to_markdown
+from incrt.runs import read_json
 from incrt.sac import training
 from incrt.sac.folder import is_held
 from incrt.studies import worker
 from incrt.studies.backend import LocalBackend
-from incrt.studies.episodes import EPISODES
-from incrt.studies.store import PlannedRun, Store, evaluation_file, standing
+from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file, standing
 from incrt.studies.study import Study
 from incrt.studies.tasks import Task
 from incrt.studies.worker import work
@@ -42,7 +43,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Study]:
     """The small study, trained and evaluated."""
     folder = tmp_path_factory.mktemp("trained")
     store = Store(folder / "out")
-    study = store.enter(small_study(folder))
+    study = store.enter(small_study(folder))[0]
     found = work(one_task(store, study), say_nothing)
     assert (found.problems, found.held, found.stopped, found.no_space) == ({}, [], False, None)
     return store, study
@@ -59,8 +60,8 @@ def copied(trained: tuple[Store, Study], folder: Path) -> tuple[Store, Study, li
 def test_every_run_is_trained_and_evaluated_on_every_condition(trained: tuple[Store, Study]) -> None:
     store, study = trained
     for run in store.planned(study):
-        assert standing(run, ("payload 1 kg",)).state == "finished"
-        usual, heavier = (json.loads(evaluation_file(run.folder, name).read_text()) for name in ("", "payload 1 kg"))
+        assert standing(run, TESTS).state == "finished"
+        usual, heavier = (json.loads(evaluation_file(run.folder, changes).read_text()) for changes in TESTS.values())
         assert heavier.pop("condition") == "payload 1 kg"
         assert usual.keys() == heavier.keys()
         assert usual["rmse"] != heavier["rmse"]
@@ -75,10 +76,10 @@ def test_a_study_is_read_back_as_it_was_entered(trained: tuple[Store, Study]) ->
 def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
     store, study = Store(tmp_path / "out"), small_study(tmp_path)
     store.enter(study)
-    more = store.enter(small_study(tmp_path, SMALL.replace('"1-2"', '"2,7"')))
-    assert more.seeds == (1, 2, 7)
-    other = store.enter(small_study(tmp_path, SMALL.replace("steps = 140", "steps = 160")))
-    assert other.seeds == (1, 2)  # other runs: what was asked for of the first ones says nothing
+    more, replaces = store.enter(small_study(tmp_path, SMALL.replace('"1-2"', '"2,7"')))
+    assert (more.seeds, replaces) == ((1, 2, 7), False)
+    other, replaces = store.enter(small_study(tmp_path, SMALL.replace("steps = 140", "steps = 160")))
+    assert (other.seeds, replaces) == ((1, 2), True)  # other runs: what was asked for of the first ones says nothing
 
 
 def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
@@ -104,6 +105,50 @@ def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
     assert np.allclose(episodes.attention.sum(-1), 1, atol=1e-6)
     assert material.studies[0].runs_wanted == 4
     assert study.name == "small"
+
+
+def test_a_training_that_failed_is_no_success(trained: tuple[Store, Study], tmp_path: Path) -> None:
+    store, study, runs = copied(trained, tmp_path)
+    figures = json.loads((runs[0].folder / "eval.json").read_text())
+    assert figures["success"]
+    figures["training"]["failure"] = {"step": 30, "cause": "the critic's loss is not finite"}
+    (runs[0].folder / "eval.json").write_text(json.dumps(figures))
+    failed = next(row for row in read_material(store.path).outcomes if row.seed == runs[0].seed and not row.condition)
+    assert failed.failure == "step 30: the critic's loss is not finite"
+    assert (failed.success, failed.is_sound) == (False, False)
+    assert study.seeds == (1, 2)
+
+
+def test_a_condition_that_changes_is_tested_anew(trained: tuple[Store, Study], tmp_path: Path) -> None:
+    store, _, runs = copied(trained, tmp_path)
+    changed, replaces = store.enter(small_study(tmp_path, SMALL.replace("[1.0]", "[1.25]")))
+    assert replaces
+    assert {standing(run, changed.tests).state for run in runs} == {"trained"}
+    assert {row.condition for row in read_material(store.path).outcomes} == {""}
+
+
+def test_controllers_stand_beside_the_study_whose_bench_they_have(trained: tuple[Store, Study], tmp_path: Path) -> None:
+    store, study, _ = copied(trained, tmp_path)
+    other = small_study(tmp_path, SMALL.replace("horizon = 40", 'horizon = 40, reference = "slow"'))
+    store.enter(dataclasses.replace(other, name="other"))
+    rows = [{**row, "delta_pct": -1.0} for row in read_json(store.references(study.cells[0].bench, {}))]
+    store.references(other.cells[0].bench, {}).write_text(json.dumps(rows))
+    runs = of_preset(read_material(store.path), "memory")
+    assert {row.delta_pct for row in runs.beside(("other",), 5.0)} == {-1.0}
+    assert -1.0 not in {row.delta_pct for row in runs.beside(("small",), 5.0)}
+    assert len(runs.beside(("small",), 5.0)) == 5
+
+
+def test_each_variant_with_a_bench_of_its_own_has_its_controllers(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    text = SMALL.replace("grown = {}", 'grown.bench.reference = "slow"')
+    study, _ = store.enter(small_study(tmp_path, text))
+    for cell in study.cells:
+        path = store.references(cell.bench, {})
+        path.parent.mkdir(exist_ok=True)
+        figures = dict.fromkeys(("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv"), 0.0)
+        path.write_text(json.dumps([{"controller": "baseline", **figures}]))
+    assert [row.variant for row in read_material(store.path).references] == ["grown", "all heads"]
 
 
 def test_a_finished_run_is_left_as_it_is(trained: tuple[Store, Study], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +178,7 @@ def test_a_damaged_run_is_named_and_the_others_go_on(trained: tuple[Store, Study
 
 def test_a_run_of_another_process_is_left_to_it(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
-    study = store.enter(small_study(tmp_path))
+    study = store.enter(small_study(tmp_path))[0]
     first, *others = store.planned(study)
     first.folder.mkdir(parents=True)
     with held(first.folder):
@@ -141,9 +186,9 @@ def test_a_run_of_another_process_is_left_to_it(tmp_path: Path) -> None:
         found = work(one_task(store, study), say_nothing)
     assert found.held == [str(first.folder)]
     assert not found.stopped
-    assert {standing(run, ("payload 1 kg",)).state for run in others} == {"finished"}
+    assert {standing(run, TESTS).state for run in others} == {"finished"}
     assert not is_held(first.folder)
-    assert standing(first, ()).state == "waiting"
+    assert standing(first, {}).state == "waiting"
 
 
 @contextmanager
@@ -173,7 +218,7 @@ def test_a_full_disk_is_said_and_what_was_finished_stays(
     found = work(one_task(store, study), say_nothing)
     assert found.no_space is not None
     assert "No space left on device" in found.no_space
-    assert [standing(run, ("payload 1 kg",)).state for run in runs] == [*["finished"] * 3, "trained"]
+    assert [standing(run, TESTS).state for run in runs] == [*["finished"] * 3, "trained"]
 
 
 def test_runs_that_another_study_trains_are_only_evaluated(
@@ -184,7 +229,7 @@ def test_runs_that_another_study_trains_are_only_evaluated(
     monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("nothing is to be trained"))
     task = one_task(store, study)
     found = work(Task(**{**vars(task), "trained_by": ("main",)}), say_nothing)
-    assert found.problems == {str(runs[0].folder): "is not trained: incrt study run main does that"}
+    assert found.problems == {str(runs[0].folder): "is not trained: incrt study run with study main trains it"}
 
 
 def test_a_worker_that_dies_says_why(tmp_path: Path) -> None:
@@ -260,13 +305,14 @@ def test_the_report_leaves_out_what_it_cannot_read_and_says_so(
 ) -> None:
     store, _, runs = copied(trained, tmp_path)
     (runs[0].folder / "eval.json").write_text("{}")
-    (runs[1].folder / EPISODES).write_bytes(b"nonsense")  # its figures can be read, its episodes cannot
+    (runs[1].folder / EPISODES).write_bytes(b"nonsense")  # a figure less, no more than that
     (runs[2].folder / "conclusion.json").unlink()  # not finished: that is no failure
     (runs[3].folder / "metrics.jsonl").write_text("nonsense")
     material = read_material(store.path)
     names = [str(run.folder.relative_to(store.path)) for run in runs]
     assert {row.folder for row in material.outcomes} == {names[1]}
-    assert {name for name, _ in material.studies[0].failed} == {names[0], names[1], names[3]}
+    assert {name for name, _ in material.studies[0].failed} == {names[0], names[3]}
+    assert material.episodes == {}
     (runs[1].folder / "conclusion.json").unlink()
     with pytest.raises(SystemExit):
         main(["report", str(store.path)])

@@ -27,7 +27,7 @@ def test_main_is_the_paper_s_campaign(preset: str) -> None:
     assert all(cell.sac.steps == 50_000 and cell.encoder.k_max == 8 for cell in study.cells)
 
 
-def test_ablations_are_those_of_the_issue() -> None:
+def test_ablations_vary_what_they_say() -> None:
     def fields(name: str, part: str, field: str) -> list[object]:
         cells = load_study(name, "paper").cells
         assert {cell.bench.tau_z for cell in cells} == {2.0}
@@ -93,7 +93,10 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ("grown", "grown.decoder.k = 3", "unknown part decoder; accepted: bench, encoder, runtime, sac"),
         ("grown", "grown = 3", "must hold tables of fields"),
         ('"payload 1 kg"', '"payload 1 kg".eval_payload = 1', "condition 'payload 1 kg': unknown field eval_payload"),
-        ('"payload 1 kg"', '"payload 1 kg" = {}', "must name at least one field of the bench"),
+        ('"payload 1 kg"', '"payload 1 kg" = {}', "name at least one field of the bench"),
+        ('"payload 1 kg"', '"".eval_payloads = [1.0]', "condition '' must have a name"),
+        ("grown", 'grown.encoder.encoder = "static"', "variants 'grown' and 'all heads' are the same runs"),
+        ("compare", "trained_by = [1]", "trained_by must be a list of studies' names, got [1]"),
         ("about", 'about = "unclosed', "cannot be read"),
     ],
 )
@@ -108,3 +111,9 @@ def test_a_bad_study_is_refused_by_name(tmp_path: Path, line: str, instead: str,
 def test_an_unknown_study_is_refused_with_those_that_are_known(name: str) -> None:
     with pytest.raises(ValueError, match=r"there is no study .*accepted: encoders, grace, k_max, main"):
         load_study(name, "memory")
+
+
+def test_a_study_of_the_user_s_may_not_pass_for_the_paper_s(tmp_path: Path) -> None:
+    (tmp_path / "main.toml").write_text(SMALL)
+    with pytest.raises(ValueError, match="the library has a study main of its own; give the file another name"):
+        load_study(str(tmp_path / "main.toml"), "memory")

@@ -249,8 +249,8 @@ def test_certificates() -> None:
         "static", "static K=7", 2.0, [-40.0], grows=0, certificates_held=0, largest_grow_jump=None, inside=None
     )
     main, fixed = cells(table(material([pruned], sample("main", "runtime", 2.0, [-50.0]), static), "certificates"))
-    assert list(main.values()) == ["main", "2", "16", "14", "2", "15", "1e-09", "0.25", "1/2"]
-    assert list(fixed.values()) == ["static", "1", "0", "0", "0", "0", None, None, None]
+    assert list(main.values()) == ["main", "2", "16", "14", "2", "15", "1", "1e-09", "0.25", "1/2"]
+    assert list(fixed.values()) == ["static", "1", "0", "0", "0", "0", "0", None, None, None]
 
 
 def test_runs_that_are_missing_are_named() -> None:

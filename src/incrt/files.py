@@ -1,6 +1,7 @@
 """Files that are there whole or not at all."""
 
 import os
+import secrets
 from pathlib import Path
 
 ASIDE = ".aside"
@@ -10,7 +11,8 @@ ASIDE = ".aside"
 def write_whole(path: Path, content: bytes) -> None:
     """Write aside, see it onto the disk, rename: a reader, or the next start, meets the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{path.name}.{os.getpid()}{ASIDE}")
+    # Processes on two machines may have the same number, and write the same file into a folder that they share.
+    aside = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}{ASIDE}")
     try:
         with aside.open("wb") as file:
             file.write(content)

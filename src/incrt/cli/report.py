@@ -28,16 +28,16 @@ class Report:
 
     def run(self) -> None:
         """Write it and print the verdicts."""
-        from incrt.report.build import build_report
-        from incrt.report.claims import judge
+        from incrt.report.build import PAGE, build_report
         from incrt.report.reading import read_material
 
         with log.status("reading the runs"):
             material = read_material(self.folder)
         if not material.outcomes:
             raise ValueError(f"no run in {self.folder} is finished yet; incrt study status {self.folder} says how far")
+        out = self.out or self.folder / "report"
         with log.status("writing the report"):
-            page = build_report(material, self.title or self.folder.resolve().name, self.out or self.folder / "report")
+            found = build_report(material, self.title or self.folder.resolve().name, out)
         for study in material.studies:
             for run, why in study.failed:
                 log.print(f"failed: {run}: {why}", markup=False, soft_wrap=True)
@@ -51,8 +51,8 @@ class Report:
                 "verdict": verdict.judgement,
                 "why": verdict.why,
             }
-            for preset in dict.fromkeys(study.preset for study in material.studies)
-            for verdict in judge(material, preset)
+            for preset, verdicts in found.items()
+            for verdict in verdicts
         ]
         if self.json:
             print_json(rows)
@@ -62,4 +62,4 @@ class Report:
         for row in rows:
             table.add_row(str(row["preset"]), str(row["verdict"]), str(row["n"]), str(row["claim"]))
         Console().print(table)
-        log.print(f"wrote {page}", markup=False, soft_wrap=True)
+        log.print(f"wrote {out / PAGE}", markup=False, soft_wrap=True)

@@ -61,9 +61,11 @@ class RunStudy:
         study = load_study(self.name, self.preset, None if self.seeds is None else parse_seeds(self.seeds))
         store = Store(self.out.resolve())
         backend, how = self._arrange(store)
-        study = store.enter(study)
-        plan = store.planned(study)
         try:
+            study, replaces = store.enter(study)
+            if replaces:
+                log.print(f"study {study.name} has changed; runs that it no longer names stay, but not in the report")
+            plan = store.planned(study)
             with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
                 result = Schedule(store, study, backend, how).run(display.update, stop)
         finally:
@@ -101,7 +103,8 @@ def _local_device(asked: str) -> str:
     command = [sys.executable, "-c", f"from incrt.sac.population import find_device as f; print(f({asked!r}).platform)"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if found.returncode:
-        raise ValueError(found.stderr.strip().splitlines()[-1].removeprefix("ValueError: "))
+        said = found.stderr.strip().splitlines() or ["the process that looks for it died"]
+        raise ValueError(f"no device to train on: {said[-1].removeprefix('ValueError: ')}")
     return "cpu" if found.stdout.strip() == "cpu" else "gpu"
 
 
@@ -120,11 +123,10 @@ class Status:
         rows = []
         for study in store.studies():
             plan = store.planned(study)
-            failed = store.failed(study)
-            standings = [
-                None if str(run.folder.relative_to(store.path)) in failed else standing(run, tuple(study.conditions))
-                for run in plan
-            ]
+            seen = [(str(run.folder.relative_to(store.path)), standing(run, study.tests)) for run in plan]
+            finished = {name for name, each in seen if each.state == "finished"}  # by another study since, perhaps
+            failed = {name: why for name, why in store.failed(study).items() if name not in finished}
+            standings = [None if name in failed else each for name, each in seen]
             found = standing_rows(study, plan, standings)
             rows += [{"study": study.name, "preset": study.preset, **row} for row in found]
             if not self.json:

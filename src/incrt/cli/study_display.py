@@ -94,7 +94,7 @@ class StudyDisplay:
             self._looks.popleft()
         begun, before = self._looks[0]
         rate = (done - before) / max(now - begun, 1e-9)
-        left = sum(row["steps"] for row in rows) - done
+        left = sum(row["steps"] * (1 - row["failed"] / row["runs"]) for row in rows) - done
         counts = {state: sum(row[state] for row in rows) for state in STATES}
         words = [f"{count} {state}" for state, count in counts.items() if count]
         if left and rate > 0:

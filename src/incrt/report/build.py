@@ -6,6 +6,7 @@ from incrt.files import write_whole
 from incrt.report.charts import make_charts
 from incrt.report.charts.still import write_all_stills
 from incrt.report.claims import judge
+from incrt.report.claims.verdicts import Verdict
 from incrt.report.outcomes import Material, Outcome, Reference, to_csv
 from incrt.report.page import render
 from incrt.report.tables import make_tables, table
@@ -14,8 +15,8 @@ PAGE = "report.html"
 _FORMS = {".md": table.to_markdown, ".csv": table.to_csv, ".tex": table.to_latex}
 
 
-def build_report(material: Material, title: str, out: Path) -> Path:
-    """Write the report into a folder; gives the page, which needs nothing of the rest."""
+def build_report(material: Material, title: str, out: Path) -> dict[str, list[Verdict]]:
+    """Write the report into a folder; gives its verdicts by preset. The page needs nothing of the rest."""
     presets = list(dict.fromkeys(study.preset for study in material.studies))
     verdicts = {preset: judge(material, preset) for preset in presets}
     of_preset = {preset: make_tables(material, preset) for preset in presets}
@@ -34,7 +35,7 @@ def build_report(material: Material, title: str, out: Path) -> Path:
         _write(out / PAGE, render(title, verdicts, of_preset, charts, material))
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error}") from None
-    return out / PAGE
+    return verdicts
 
 
 def _write(path: Path, text: str) -> None:

@@ -42,6 +42,7 @@ class Outcome:
     """None where the policy did not keep the arm finite."""
     delta_pct: float | None
     success: bool
+    """Whether it was trained to its end, and its RMSE is below 0.10 rad."""
     headroom_closed: float | None
     max_error: float | None
     torque_rms: float | None
@@ -60,7 +61,7 @@ class Outcome:
     """Step from which on K = K_max, if it came to that."""
     largest_grow_jump: float | None
     largest_prune_jump: float | None
-    """As a part of its bound."""
+    """As a part of its bound. Jumps that were not finite are infinite."""
     inside: bool | None
     """Whether K ended where Proposition 3 has it; None where it was not concluded."""
     rank_settled: bool | None
@@ -74,9 +75,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Reference:
-    """How a reference controller does on a test: what stands beside the learned results."""
+    """How a reference controller does on a test: what stands beside the learned results of a study."""
 
+    study: str
     preset: str
+    variant: str
+    """For whose bench it was tuned and tested on it; empty where all variants of the regime have the same one."""
     tau_z: float
     condition: str
     controller: str
@@ -143,6 +147,8 @@ class StudyRecord:
     regimes: tuple[tuple[float, int], ...]
     """(tau_z, window)."""
     conditions: tuple[str, ...]
+    trained_by: tuple[str, ...]
+    """The studies that train its runs, if it only tests them."""
     runs_wanted: int
     failed: tuple[tuple[str, str], ...]
     """Runs without an outcome: they could not be trained, evaluated or read, and why."""

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-STEPS = 50_000
-"""Of every run of the paper."""
 REGIMES = (1.0, 2.0, 5.0)
 SEEDS_A_REGIME = 10
 SWEPT_AT = 2.0
@@ -48,8 +46,10 @@ WORST = -31.16
 """Delta% of the worst run of the main campaign: seed 47 at tau_z = 2."""
 RANGE_AT_5 = (-65.0, -38.8)
 """Of the ten runs at tau_z = 5."""
-SATURATED_AT = 19_500
-"""Step by which K = K_max: seven growths, the first at 1500. The text says "around 19 000"."""
+GROWTHS = (1500, 4500, 7500, 10500, 13500, 16500, 19500)
+"""Steps at which a head grows by its rules, in every regime."""
+SATURATED_AT = GROWTHS[-1]
+"""Step by which K = K_max. The text says "around 19 000"."""
 
 
 def printed(study: str, variant: str, tau_z: float) -> Printed | None:

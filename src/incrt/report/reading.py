@@ -1,8 +1,9 @@
 """From the folder of studies to what a report is made of."""
 
+import contextlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,15 +11,15 @@ import numpy as np
 
 from incrt.config import format_seeds
 from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
+from incrt.report.selection import representative
 from incrt.runs import is_over, read_json
-from incrt.studies.episodes import EPISODES, load_episodes
-from incrt.studies.store import PlannedRun, Store, evaluation_file
+from incrt.studies.episodes import load_episodes
+from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.study import Cell, Study, command_name
 
 _FIGURES = (
     "rmse",
     "delta_pct",
-    "success",
     "headroom_closed",
     "max_error",
     "torque_rms",
@@ -39,32 +40,36 @@ def read_material(folder: Path) -> Material:
     """All finished runs of all studies in a folder; what cannot be read is named among what failed."""
     store = Store(folder)
     outcomes: list[Outcome] = []
-    references: dict[Reference, None] = {}
+    references: list[Reference] = []
     logs: dict[str, _Logs] = {}
     makers: dict[str, dict[str, Any]] = {}
     episodes: dict[str, Episodes] = {}
     studies: list[StudyRecord] = []
     for study in store.studies():
-        failed = store.failed(study)
-        found: list[Outcome] = []
-        for run in store.planned(study):
+        unread: dict[str, str] = {}
+        found: dict[str, list[Outcome]] = {}
+        plan = store.planned(study)
+        for run in plan:
             name = str(run.folder.relative_to(folder))
-            with _noting(name, failed):
+            with _noting(name, unread):
                 if is_over(run.folder):
                     logs[name] = logs.get(name) or _read_logs(run)
-                    found += _outcomes(study, run, name, logs[name])
-                    makers |= {json.dumps(maker, sort_keys=True): maker for maker in _made_by(run.folder)}
-        for name in _representative(study, found):
-            with _noting(name, failed):
-                episodes[name] = load_episodes(folder / name / EPISODES)
-        references |= dict.fromkeys(_references(store, study))
-        studies.append(_record(study, len(store.planned(study)), failed))
-        outcomes += found
+                    made_by = _made_by(run.folder)
+                    found[name] = _outcomes(study, run, name, logs[name])
+                    makers |= {json.dumps(maker, sort_keys=True): maker for maker in made_by}
+        own = [each for of_run in found.values() for each in of_run]
+        episodes |= _representative_episodes(folder, study, own)
+        for cell in study.cells:
+            with _noting(f"references of {cell.variant}, tau_z = {cell.bench.tau_z:g} s", unread):
+                references += _references(store, study, cell)
+        given_up = {name: why for name, why in store.failed(study).items() if not found.get(name)}
+        studies.append(_record(study, len(plan), {**given_up, **unread}))
+        outcomes += own
     histories = {name: each.history for name, each in logs.items()}
-    return Material(studies, outcomes, list(references), histories, episodes, list(makers.values()))
+    return Material(studies, outcomes, references, histories, episodes, list(makers.values()))
 
 
-@contextmanager
+@contextlib.contextmanager
 def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
     """What cannot be read of one run leaves the others be."""
     try:
@@ -75,7 +80,7 @@ def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
 
 def _outcomes(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Outcome]:
     """One a test that the run has been through."""
-    files = {condition: evaluation_file(run.folder, condition) for condition in ("", *study.conditions)}
+    files = {condition: evaluation_file(run.folder, changes) for condition, changes in study.tests.items()}
     return [
         _outcome(study, run, name, condition, read_json(path), logs)
         for condition, path in files.items()
@@ -101,6 +106,7 @@ def _outcome(
         folder=name,
         steps=run.cell.sac.steps,
         failure=None if failure is None else f"step {failure['step']}: {failure['cause']}",
+        success=figures["success"] and failure is None,
         **{key: figures[key] for key in _FIGURES},
         encoder=run.cell.encoder.encoder,
         k_max=k_max,
@@ -109,9 +115,9 @@ def _outcome(
         prunes=len(prunes),
         certificates_held=sum(bool(each["holds"]) for each in logs.events),
         last_grow=max((each["step"] for each in grows), default=None),
-        saturated_at=full[0] if full and training["heads"] == k_max else None,
-        largest_grow_jump=max((each["jump"] for each in grows), default=None),
-        largest_prune_jump=max((each["jump"] / each["bound"] for each in prunes if each["bound"]), default=None),
+        saturated_at=full[-1] if full and training["heads"] == k_max else None,
+        largest_grow_jump=max((_jump(each) for each in grows), default=None),
+        largest_prune_jump=max((_jump(each) / (each["bound"] or math.inf) for each in prunes), default=None),
         inside=guarantees.get("inside"),
         rank_settled=guarantees.get("rank_settled"),
     )
@@ -146,20 +152,23 @@ def _lines(path: Path) -> list[dict[str, Any]]:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
-def _references(store: Store, study: Study) -> Iterator[Reference]:
-    """Of each bench and condition; a controller's name says for which variant it is where their benches differ."""
-    benches: dict[float, dict[Path, Cell]] = {}
-    for cell in study.cells:
-        benches.setdefault(cell.bench.tau_z, {}).setdefault(store.references(cell.bench, {}), cell)
-    for tau_z, cells in benches.items():
-        for cell in cells.values():
-            of = f" ({cell.variant})" if len(cells) > 1 else ""
-            for condition, changes in {"": {}, **study.conditions}.items():
-                path = store.references(cell.bench, changes)
-                for row in read_json(path) if path.exists() else ():
-                    figures = {key: row[key] for key in _OF_REFERENCES}
-                    figures["controller"] += of
-                    yield Reference(preset=study.preset, tau_z=tau_z, condition=condition, **figures)
+def _jump(event: Mapping[str, Any]) -> float:
+    """JSON has null for what is not finite."""
+    return math.inf if event["jump"] is None else float(event["jump"])
+
+
+def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
+    """Of the cell's bench on each test; of cells with the same bench the first one's stand for all."""
+    alike = [each for each in study.cells if each.bench.tau_z == cell.bench.tau_z]
+    paths = [store.references(each.bench, {}) for each in alike]
+    if paths.index(store.references(cell.bench, {})) != alike.index(cell):
+        return
+    variant = cell.variant if len(set(paths)) > 1 else ""
+    for condition, changes in study.tests.items():
+        path = store.references(cell.bench, changes)
+        for row in read_json(path) if path.exists() else ():
+            figures = {key: row[key] for key in _OF_REFERENCES}
+            yield Reference(study.name, study.preset, variant, cell.bench.tau_z, condition, **figures)
 
 
 def _made_by(folder: Path) -> list[dict[str, Any]]:
@@ -179,6 +188,7 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str]) -> StudyRecord
         compare=study.compare,
         regimes=tuple(dict.fromkeys((cell.bench.tau_z, cell.bench.window) for cell in study.cells)),
         conditions=tuple(study.conditions),
+        trained_by=study.trained_by,
         runs_wanted=wanted,
         failed=tuple(failed.items()),
         configuration=cells,
@@ -186,10 +196,14 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str]) -> StudyRecord
     )
 
 
-def _representative(study: Study, outcomes: Sequence[Outcome]) -> list[str]:
-    """In each regime the run with the middle Δ% of the variant that stands for its study."""
-    cells: dict[float, list[tuple[float, str]]] = {}
-    for each in outcomes:
-        if each.variant == (study.compare or study.variants[0]) and not each.condition and each.is_sound:
-            cells.setdefault(each.tau_z, []).append((each.delta_pct or 0.0, each.folder))
-    return [sorted(found)[(len(found) - 1) // 2][1] for found in cells.values()]
+def _representative_episodes(folder: Path, study: Study, outcomes: Sequence[Outcome]) -> dict[str, Episodes]:
+    """Of a run in the middle of each regime, of the variant that stands for the study."""
+    found = {}
+    variant = study.compare or study.variants[0]
+    for tau_z in dict.fromkeys(each.tau_z for each in outcomes):
+        cell = [each for each in outcomes if (each.variant, each.tau_z, each.condition) == (variant, tau_z, "")]
+        run = representative(cell)
+        if run is not None:
+            with contextlib.suppress(ValueError):  # there are none, or they cannot be read: a figure less
+                found[run.folder] = load_episodes(folder / run.folder / EPISODES)
+    return found

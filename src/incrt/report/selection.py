@@ -1,6 +1,6 @@
 """The runs of one preset, by study, variant, regime and condition."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from incrt.report import paper
@@ -33,11 +33,8 @@ class Runs:
         return sorted({each.tau_z for each in self.outcomes if each.study in studies})
 
     def runtime(self, tau_z: float) -> list[Outcome]:
-        """The runs with heads that grow: those of main, or else of the first study with such of the paper's length."""
-        if found := self.cell("main", "runtime", tau_z):
-            return found
-        full = ([each for each in self.cell(study.name, "runtime", tau_z) if is_full(each)] for study in self.studies)
-        return next(filter(None, full), [])
+        """The runs with heads that grow: those of main, which study static has too."""
+        return self.cell("main", "runtime", tau_z) or self.cell("static", "runtime", tau_z)
 
     def statics(self) -> list[str]:
         """The variants of study static with a fixed number of heads; the paper's own number first."""
@@ -45,9 +42,18 @@ class Runs:
         names = [name for name in study.variants if name.startswith("static")] if study else []
         return sorted(names, key=lambda name: name != paper.STATIC)
 
-    def beside(self, tau_z: float, condition: str = "") -> list[Reference]:
-        """The reference controllers of a regime."""
-        return [each for each in self.references if (each.tau_z, each.condition) == (tau_z, condition)]
+    def beside(self, studies: Sequence[str], tau_z: float, condition: str = "") -> list[Reference]:
+        """The reference controllers of a regime, as the first of these studies has them."""
+        place = (tau_z, condition)
+        found = [
+            [each for each in self.references if each.study == name and (each.tau_z, each.condition) == place]
+            for name in studies
+        ]
+        return next(filter(None, found), [])
+
+    def given_up(self, *studies: str) -> int:
+        """How many runs of these studies could not be trained, evaluated or read."""
+        return len({run for study in self.studies if study.name in studies for run, _ in study.failed})
 
 
 def of_preset(material: Material, preset: str) -> Runs:
@@ -65,9 +71,11 @@ def distinct(outcomes: Iterable[Outcome]) -> list[Outcome]:
     return list({each.folder: each for each in outcomes}.values())
 
 
-def is_full(outcome: Outcome) -> bool:
-    """Whether it was to be trained as long as the paper's runs."""
-    return outcome.steps >= paper.STEPS
+def representative(outcomes: Iterable[Outcome]) -> Outcome | None:
+    """The run in the middle by its Delta%; of an even number the better of the two."""
+    known = [(each.delta_pct, each.seed, each) for each in outcomes if each.is_sound and each.delta_pct is not None]
+    ordered = sorted(known, key=lambda entry: entry[:2])
+    return ordered[(len(ordered) - 1) // 2][2] if ordered else None
 
 
 def deltas(outcomes: Iterable[Outcome]) -> list[float]:

@@ -15,6 +15,10 @@ from scipy import stats
 LEVEL = 0.95
 """Of all intervals, unless another one is asked for."""
 _RESAMPLES = 9999
+_FEWEST_RESAMPLED = 5
+"""Of fewer values the bootstrap's interval covers far less than it says (benchmarks/coverage.py)."""
+_FEWEST_WITH_TIES = 9
+"""Of fewer values, where some are equal, the usual approximation of Mann-Whitney's p is too small."""
 _SEED = 0
 
 
@@ -107,15 +111,15 @@ def compare(values: Iterable[float], others: Iterable[float], level: float = LEV
     if not sample or not other:
         return Comparison(len(sample), len(other), *[None] * 6)
     low, high = _welch(sample, other, level)
-    u, p = stats.mannwhitneyu(sample, other) if len({*sample, *other}) > 1 else (None, None)
+    u, p = _mann_whitney(sample, other)
     return Comparison(
         n=len(sample),
         n_other=len(other),
         difference=float(np.mean(sample) - np.mean(other)),
         low=low,
         high=high,
-        u=None if u is None else float(u),
-        p=None if p is None else float(p),
+        u=u,
+        p=p,
         cohens_d=_cohens_d(sample, other),
     )
 
@@ -158,6 +162,17 @@ def _welch(sample: tuple[float, ...], other: tuple[float, ...], level: float) ->
         return _finite(stats.ttest_ind(sample, other, equal_var=False).confidence_interval(level))
 
 
+def _mann_whitney(sample: tuple[float, ...], other: tuple[float, ...]) -> tuple[float | None, float | None]:
+    distinct = {*sample, *other}
+    if len(distinct) < 2:
+        return None, None
+    has_ties, fewest = len(distinct) < len(sample) + len(other), min(len(sample), len(other))
+    is_permuted = has_ties and 1 < fewest < _FEWEST_WITH_TIES
+    method = stats.PermutationMethod(rng=np.random.default_rng(_SEED)) if is_permuted else "auto"
+    found = stats.mannwhitneyu(sample, other, method=method)
+    return float(found.statistic), float(found.pvalue)
+
+
 def _iqm(sample: tuple[float, ...]) -> float:
     return float(stats.trim_mean(sample, 0.25))
 
@@ -165,7 +180,7 @@ def _iqm(sample: tuple[float, ...]) -> float:
 @lru_cache(maxsize=1024)
 def _bca(sample: tuple[float, ...]) -> tuple[float | None, float | None]:
     """Of the interquartile mean. Kept, as several tables show the same sample."""
-    if sample[0] == sample[-1]:
+    if len(sample) < _FEWEST_RESAMPLED or sample[0] == sample[-1]:
         return None, None
 
     def statistic(resamples: np.ndarray, axis: int) -> np.ndarray:

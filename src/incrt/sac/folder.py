@@ -190,10 +190,10 @@ def is_held(path: Path) -> bool:
     try:
         with (path / LOCK).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
     except BlockingIOError:
         return True
+    except OSError:  # there is no such file, or no way to know: whoever wants to train here will be told
+        return False
     return False
 
 

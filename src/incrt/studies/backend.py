@@ -102,7 +102,7 @@ class _Worker:
         status = self.process.returncode
         if status == 0 and answer:
             self._log.unlink(missing_ok=True)
-            return Ended(self._task, Found(**json.loads(answer)), None)
+            return Ended(self._task, Found(**json.loads(answer.splitlines()[-1])), None)
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         said = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         last = f", saying: {said[-1]}" if said else ""

@@ -20,7 +20,6 @@ from incrt.runs import Trained
 from incrt.sac import policy
 from incrt.sac.policy import LearnedPolicy
 
-EPISODES = "episodes.safetensors"
 _EVERY = 2
 """One control step in so many is kept."""
 _MOMENTS = 25

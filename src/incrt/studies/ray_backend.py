@@ -35,7 +35,11 @@ class RayBackend:
                 raise ValueError(f"there is no Ray cluster at {address}: {error}") from None
         self.device = self._choose(device)
         gpus, cores = (1, 1) if self.device == "gpu" else (0, cores)
-        _refuse_what_no_node_has(gpus, cores)
+        try:
+            _refuse_what_no_node_has(gpus, cores)
+        except ValueError:
+            self.close()
+            raise
         self._remote = ray.remote(max_retries=0, num_gpus=gpus, num_cpus=cores)(_work)
         self._running: dict[Any, Task] = {}
 

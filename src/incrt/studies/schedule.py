@@ -58,7 +58,6 @@ class Schedule:
     def __init__(self, store: Store, study: Study, backend: Backend, how: How) -> None:
         self._store, self._study, self._backend, self._how = store, study, backend, how
         self._plan = store.planned(study)
-        self._conditions = tuple(study.conditions)
         self._failed: dict[Path, str] = {}
         self._finished: set[Path] = set()
         self._tries: dict[tuple[Path, ...], _Tries] = {}
@@ -69,7 +68,7 @@ class Schedule:
 
         ``tell`` is shown how far each run is, None standing for one that failed.
         """
-        self._store.note_failed(self._study, {})
+        self._store.forget_failed(self._study)
         waiting = deque(self._tasks(self.standings()))
         no_space: str | None = None
         running, is_stopping = 0, False
@@ -81,7 +80,7 @@ class Schedule:
                 running -= 1
                 if end.found is not None and end.found.no_space is not None:
                     no_space = end.found.no_space
-                waiting.extend(self._settle(end))
+                waiting.extend(self._settle(end, is_stopping=is_stopping))
             standings = self.standings()
             tell(standings)
             if (stop() or no_space is not None) and not is_stopping:
@@ -115,7 +114,7 @@ class Schedule:
             if run.folder in self._finished:
                 found.append(Standing("finished", run.cell.sac.steps))
                 continue
-            each = None if run.folder in self._failed else standing(run, self._conditions)
+            each = None if run.folder in self._failed else standing(run, self._study.tests)
             if each is not None and each.state == "finished":
                 self._finished.add(run.folder)
             found.append(each)
@@ -134,11 +133,12 @@ class Schedule:
         ]
         return split(self._store, self._study, idle, self._how.batch, self._how.device, self._how.cores)
 
-    def _settle(self, end: Ended) -> list[Task]:
+    def _settle(self, end: Ended, *, is_stopping: bool) -> list[Task]:
         """Note what failed; gives what must be started again."""
         if end.found is not None:
             for folder, why in end.found.problems.items():
                 self._give_up(Path(folder), why)
+        if is_stopping or (end.found is not None and not end.found.stopped):
             return []
         before = self._tries[end.task.folders]
         deaths = 1 if _progress(end.task) > before.progress else before.deaths + 1
@@ -147,12 +147,12 @@ class Schedule:
             return [end.task]
         if len(end.task.runs) > 1:
             return halves(end.task)
-        self._give_up(end.task.runs[0].folder, f"given up after {deaths} tries: {end.death}")
+        self._give_up(end.task.runs[0].folder, f"given up after {deaths} tries: {end.death or 'stopped by a signal'}")
         return []
 
     def _give_up(self, folder: Path, why: str) -> None:
         self._failed[folder] = why
-        self._store.note_failed(self._study, self._failed)
+        self._store.note_failed(self._study, folder, why)
 
 
 def _progress(task: Task) -> int:

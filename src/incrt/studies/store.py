@@ -13,9 +13,15 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 from incrt.config import BenchConfig
 from incrt.files import write_whole
@@ -23,6 +29,8 @@ from incrt.runs import is_over, read_json
 from incrt.sac.folder import is_held
 from incrt.studies.study import Cell, Study
 
+EPISODES = "episodes.safetensors"
+"""One episode a payload, for the report's figures."""
 _FAILED = ".failed.json"
 _TAIL = 4096
 """Bytes from the end of a log that hold its last line."""
@@ -50,18 +58,24 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def enter(self, study: Study) -> Study:
-        """Note that a study is asked for; seeds that were asked for before stay in it. Gives the study as noted."""
+    def enter(self, study: Study) -> tuple[Study, bool]:
+        """Note that a study is asked for; seeds that were asked for before stay in it.
+
+        Gives the study as noted, and whether it takes the place of another one of its name.
+        """
         path = self._studies / f"{study.name}-{study.preset}.json"
+        replaces = False
         try:
-            if path.exists():
-                before = _from_json(path)
-                if before == _with_seeds(study, before.seeds):
-                    study = _with_seeds(study, tuple(sorted({*before.seeds, *study.seeds})))
-            write_whole(path, (json.dumps(_to_json(study), indent=2) + "\n").encode())
+            with self._lock():
+                if path.exists():
+                    before = _from_json(path)
+                    replaces = before != _with_seeds(study, before.seeds)
+                    if not replaces:
+                        study = _with_seeds(study, tuple(sorted({*before.seeds, *study.seeds})))
+                write_whole(path, (json.dumps(_to_json(study), indent=2) + "\n").encode())
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from None
-        return study
+        return study, replaces
 
     def studies(self) -> list[Study]:
         """The studies asked for, in the order of their names."""
@@ -84,16 +98,29 @@ class Store:
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         return self.path / "references" / f"tau{bench.tau_z:g}-{digest}.json"
 
-    def note_failed(self, study: Study, failed: Mapping[Path, str]) -> None:
-        """Keep why runs could not be trained or evaluated."""
-        path, content = self._failed(study), {str(run.relative_to(self.path)): why for run, why in failed.items()}
-        if content or path.exists():
-            write_whole(path, (json.dumps(content, indent=2) + "\n").encode())
+    def forget_failed(self, study: Study) -> None:
+        """All that failed will be tried again."""
+        self._failed(study).unlink(missing_ok=True)
+
+    def note_failed(self, study: Study, run: Path, why: str) -> None:
+        """Keep why a run could not be trained or evaluated, beside what other commands have noted."""
+        with self._lock():
+            failed = {**self.failed(study), str(run.relative_to(self.path)): why}
+            write_whole(self._failed(study), (json.dumps(failed, indent=2) + "\n").encode())
 
     def failed(self, study: Study) -> dict[str, str]:
         """Runs that could not be trained or evaluated when the study was last run, and why."""
         path = self._failed(study)
         return dict(read_json(path)) if path.exists() else {}
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """One command at a time changes what is noted of studies."""
+        self._studies.mkdir(parents=True, exist_ok=True)
+        with (self._studies / ".lock").open("a") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def _failed(self, study: Study) -> Path:
         return self._studies / f"{study.name}-{study.preset}{_FAILED}"
@@ -103,22 +130,23 @@ class Store:
         return self.path / "studies"
 
 
-def evaluation_file(folder: Path, condition: str) -> Path:
-    """Where a run's figures on a test are kept; the empty condition is what it was trained on."""
-    if not condition:
+def evaluation_file(folder: Path, changes: Mapping[str, Any]) -> Path:
+    """Where a run's figures on a test are kept, by the fields of the bench that differ from training."""
+    if not changes:
         return folder / "eval.json"
-    digest = hashlib.sha256(condition.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(json.dumps(changes, sort_keys=True).encode()).hexdigest()[:10]
     return folder / f"eval-{digest}.json"
 
 
-def standing(run: PlannedRun, conditions: Sequence[str]) -> Standing:
-    """How far a run is."""
+def standing(run: PlannedRun, tests: Mapping[str, Mapping[str, Any]]) -> Standing:
+    """How far a run is that is to be tested like this."""
     if not is_over(run.folder):
         step = _last_step(run.folder / "metrics.jsonl")
         if is_held(run.folder):
             return Standing("training", step)
         return Standing("stopped" if step else "waiting", step)
-    is_evaluated = all(evaluation_file(run.folder, condition).exists() for condition in ("", *conditions))
+    wanted = [evaluation_file(run.folder, changes) for changes in tests.values()]
+    is_evaluated = all(path.exists() for path in (*wanted, run.folder / EPISODES))
     return Standing("finished" if is_evaluated else "trained", run.cell.sac.steps)
 
 

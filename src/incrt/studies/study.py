@@ -105,6 +105,11 @@ class Study:
     conditions: Mapping[str, Mapping[str, Any]]
 
     @property
+    def tests(self) -> dict[str, Mapping[str, Any]]:
+        """What the runs are tested on, by name: first what they were trained on, which has none."""
+        return {"": {}, **self.conditions}
+
+    @property
     def variants(self) -> tuple[str, ...]:
         """Names, in the order of the declaration."""
         return tuple(dict.fromkeys(cell.variant for cell in self.cells))
@@ -116,8 +121,13 @@ def declared_studies() -> dict[str, str]:
 
 
 def load_study(name: str, preset_name: str, seeds: Sequence[int] | None = None) -> Study:
-    """A study by its name, or a user's own by its file; all its settings are checked."""
+    """A study by its name, or a user's own by its file; all its settings are checked.
+
+    A user's own may not have the name of one of the library's, since the report takes those for the paper's.
+    """
     path = _find(name)
+    if path.parent != _DECLARED and (_DECLARED / path.name).exists():
+        raise ValueError(f"study {name}: the library has a study {path.stem} of its own; give the file another name")
     try:
         return _build(path.stem, _parse(path), preset_name, seeds)
     except ValueError as error:
@@ -190,9 +200,15 @@ def _check(study: Study) -> None:
     places = [(cell.variant, cell.bench.tau_z) for cell in study.cells]
     if len(set(places)) < len(places):
         raise ValueError("regimes must differ in tau_z")
+    same: dict[str, str] = {}
+    for cell in study.cells:
+        if (other := same.setdefault(cell.key, cell.variant)) != cell.variant:
+            raise ValueError(f"variants {other!r} and {cell.variant!r} are the same runs")
+    if not all(isinstance(name, str) for name in study.trained_by):
+        raise ValueError(f"trained_by must be a list of studies' names, got {list(study.trained_by)!r}")
     for name, changes in study.conditions.items():
-        if not isinstance(changes, dict) or not changes:
-            raise ValueError(f"condition {name!r} must name at least one field of the bench")
+        if not name.strip() or not isinstance(changes, dict) or not changes:
+            raise ValueError(f"condition {name!r} must have a name and name at least one field of the bench")
         for cell in study.cells:
             try:
                 cell.bench.replace(**changes)

@@ -16,7 +16,8 @@ class Task:
 
     store: Path
     runs: tuple[PlannedRun, ...]
-    conditions: Mapping[str, Mapping[str, Any]]
+    tests: Mapping[str, Mapping[str, Any]]
+    """By name, the fields of the bench that differ from training."""
     trained_by: tuple[str, ...]
     """Not empty: the runs are only evaluated, and these studies train them."""
     device: str
@@ -67,7 +68,7 @@ def split(
     for run in runs:
         paces.setdefault((run.cell.sac.steps, run.cell.runtime.check_every), []).append(run)
     return [
-        Task(store.path, part, study.conditions, study.trained_by, device, cores)
+        Task(store.path, part, study.tests, study.trained_by, device, cores)
         for pace in paces.values()
         for part in _parts(pace, size)
     ]

@@ -1,5 +1,6 @@
 """Trains and evaluates one batch: what a process of the local backend, or a task of Ray, does."""
 
+import contextlib
 import errno
 import json
 import os
@@ -7,16 +8,17 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from incrt.compiled import keep_compiled
 from incrt.files import write_whole
-from incrt.runs import evaluate_run, find_runs, is_over, reference_evaluation, reference_rows
+from incrt.runs import evaluate_run, find_runs, is_over, read_json, reference_evaluation, reference_rows
 from incrt.sac.folder import HeldError
 from incrt.sac.training import Job, bench_job, train
-from incrt.studies.episodes import EPISODES, record_episodes
-from incrt.studies.store import PlannedRun, Store, evaluation_file
+from incrt.studies.episodes import record_episodes
+from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.tasks import Found, Task
 from incrt.tuning import CONTROLLERS
 
@@ -33,8 +35,8 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
         unfinished = [run for run in task.runs if not is_over(run.folder)]
         if task.trained_by:
             for run in unfinished:
-                names = " or ".join(f"incrt study run {name}" for name in task.trained_by)
-                found.problems[str(run.folder)] = f"is not trained: {names} does that"
+                studies = " or ".join(task.trained_by)
+                found.problems[str(run.folder)] = f"is not trained: incrt study run with study {studies} trains it"
         elif unfinished:
             _train(task, unfinished, found, warn)
         trained = [run for run in task.runs if is_over(run.folder)]
@@ -74,46 +76,51 @@ def _train(task: Task, runs: list[PlannedRun], found: Found, warn: Callable[[str
 
 
 def _evaluate(task: Task, runs: list[PlannedRun], found: Found) -> None:
-    tests = {"": {}, **task.conditions}
     for run in runs:
         try:
-            for name, changes in tests.items():
+            for name, changes in task.tests.items():
                 _references(Store(task.store), run, changes)
                 _evaluate_on(run, name, changes)
         except ValueError as error:
             found.problems[str(run.folder)] = str(error)
 
 
-def _evaluate_on(run: PlannedRun, condition: str, changes: Any) -> None:
-    path = evaluation_file(run.folder, condition)
-    if path.exists():
+def _evaluate_on(run: PlannedRun, condition: str, changes: Mapping[str, Any]) -> None:
+    path, episodes = evaluation_file(run.folder, changes), run.folder / EPISODES
+    if path.exists() and (changes or episodes.exists()):
         return
     (trained,) = find_runs(run.folder)
     figures, trajectory = evaluate_run(trained, **changes)
-    if not condition:
-        record_episodes(run.folder / EPISODES, trained, trajectory)
-    tested = {"condition": condition} if condition else {}
-    write_whole(path, (json.dumps({**tested, **figures}, indent=2, allow_nan=False) + "\n").encode())
+    if not changes:
+        record_episodes(episodes, trained, trajectory)
+    tested = {"condition": condition} if changes else {}
+    _write_json(path, {**tested, **figures})
 
 
-def _references(store: Store, run: PlannedRun, changes: Any) -> None:
+def _references(store: Store, run: PlannedRun, changes: Mapping[str, Any]) -> None:
     """What stands beside the learned results, once for all runs on a bench."""
     path = store.references(run.cell.bench, changes)
-    if path.exists():
+    with contextlib.suppress(ValueError):  # it is not there, or damaged
+        read_json(path)
         return
     config = run.cell.bench.replace(**changes)
     found = {name: reference_evaluation(name, run.cell.bench, config)[0] for name in CONTROLLERS}
-    rows = reference_rows({"tau_z": config.tau_z}, found)
-    write_whole(path, (json.dumps(rows, indent=2, allow_nan=False) + "\n").encode())
+    _write_json(path, reference_rows({"tau_z": config.tau_z}, found))
+
+
+def _write_json(path: Path, content: Any) -> None:
+    write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
 def main() -> None:
     """A worker of the local backend: the task is the first line of stdin, what became of it the last of stdout."""
-    answer, sys.stdout = sys.stdout, sys.stderr  # whatever libraries print must not be taken for the answer
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever libraries print, also those that are not Python's, must not be taken for the answer
     task = Task.from_json(sys.stdin.readline())
     threading.Thread(target=_stop_without_parent, daemon=True).start()
     found = work(task, lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201
     answer.write(found.to_json() + "\n")
+    answer.close()
 
 
 def _stop_without_parent() -> None:

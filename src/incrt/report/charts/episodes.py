@@ -7,8 +7,9 @@ import numpy as np
 from incrt.report.charts.chart import Chart, Heatmap, Panel, Series, slug
 from incrt.report.charts.colours import GREY, LINES, ordered_colours
 from incrt.report.charts.pieces import regime_name
-from incrt.report.charts.view import View, representative
+from incrt.report.charts.view import View
 from incrt.report.outcomes import Episodes, Floats, Outcome
+from incrt.report.selection import representative
 from incrt.report.wording import number
 
 _TIME = "time [s]"

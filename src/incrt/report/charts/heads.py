@@ -8,8 +8,9 @@ from incrt.report.charts.chart import Chart, Panel, Series
 from incrt.report.charts.colours import GREY, SCALE, ordered_colours
 from incrt.report.charts.curves import mean_curve
 from incrt.report.charts.pieces import STEPS, regime_name
-from incrt.report.charts.view import View, representative
+from incrt.report.charts.view import View
 from incrt.report.outcomes import Floats, History, Outcome
+from incrt.report.selection import representative
 
 
 def head_charts(view: View) -> list[Chart]:

@@ -18,13 +18,15 @@ from incrt.report.charts.pieces import (
     regime_name,
     seed_dots,
 )
-from incrt.report.charts.view import View, representative
+from incrt.report.charts.view import View
 from incrt.report.outcomes import History, Outcome
-from incrt.report.selection import deltas
+from incrt.report.selection import deltas, representative
 from incrt.report.wording import number
 
 _PAPER = "the paper: "
 _RUNTIME = "runtime"
+_STUDIES = ("main", "static")
+"""Whose runs and reference controllers these are."""
 
 
 def paper_charts(view: View) -> list[Chart]:
@@ -42,17 +44,17 @@ def comparison(view: View) -> Chart | None:
     series: list[Series] = []
     for group, tau_z in enumerate(regimes):
         series += _regime_bars(view, statics, group, tau_z)
-        series += reference_lines(view, tau_z, group - 0.46, group + 0.46)
+        series += reference_lines(view, _STUDIES, tau_z, group - 0.46, group + 0.46)
     names = [_RUNTIME, *statics]
-    numbers = [len(deltas(_runs_of(view, name, tau_z))) for name in names for tau_z in regimes]
+    cells = [_runs_of(view, name, tau_z) for name in names for tau_z in regimes]
     return Chart(
         "figure-3-comparison",
         "Runtime and static heads in each memory regime",
         "The paper's Figure 3. Mean Δ% with the 95 % Student interval over the seeds "
-        f"({counted(numbers)}); lower is better. Hatched: the paper's own figures; it gives no interval for static "
+        f"({counted(cells)}); lower is better. Hatched: the paper's own figures; it gives no interval for static "
         "heads. Grey lines: the reference controllers of the same regime.",
         view.preset,
-        ("main", "static"),
+        _STUDIES,
         (
             Panel(
                 "",
@@ -102,27 +104,30 @@ def _regime_bars(view: View, statics: list[str], group: int, tau_z: float) -> li
 
 def strip(view: View) -> Chart | None:
     """Figure 4: a dot a seed, a bar at the mean."""
-    found = {tau_z: [run for run in view.runs.runtime(tau_z) if run.is_sound] for tau_z in view.runs.regimes("main")}
-    found = {tau_z: runs for tau_z, runs in found.items() if runs}
+    found = {tau_z: view.runs.runtime(tau_z) for tau_z in view.runs.regimes(*_STUDIES)}
+    found = {tau_z: runs for tau_z, runs in found.items() if deltas(runs)}
     if not found:
         return None
     look = view.look(_RUNTIME)
     series: list[Series] = []
     for group, (tau_z, runs) in enumerate(found.items()):
         place = Place(group, 0.5, tau_z, _RUNTIME)
-        series += reference_lines(view, tau_z, group - 0.42, group + 0.42)
-        series += seed_dots(runs, "delta_pct", look.colour, place, 7.0)
+        series += reference_lines(view, _STUDIES, tau_z, group - 0.42, group + 0.42)
+        series += seed_dots([run for run in runs if run.is_sound], "delta_pct", look.colour, place, 7.0)
         mean = float(np.mean(deltas(runs)))
         note = f"mean, {regime_name(tau_z)}: {number(mean)}"
         bar = at(group - 0.3, group + 0.3), at(mean, mean)
         series.append(Series("line", *bar, look.colour, "mean", notes=(note, note), tau_z=tau_z, variant=_RUNTIME))
+        if printed := paper.printed("main", _RUNTIME, tau_z):
+            beside_it = Place(group + 0.36, 0.1, tau_z, _RUNTIME)
+            series.append(paper_mark("points", printed.mean, printed.half_width, GREY, _PAPER + "mean", beside_it))
     return Chart(
         "figure-4-seeds",
         "Runtime heads, seed by seed",
-        f"The paper's Figure 4. Each dot is a seed ({counted(map(len, found.values()))} a regime), the bar is the "
-        "mean. Grey lines: the reference controllers.",
+        f"The paper's Figure 4. Each dot is a seed ({counted(found.values())} a regime), the bar is the mean. "
+        "Diamonds: the paper's means and intervals. Grey lines: the reference controllers.",
         view.preset,
-        ("main",),
+        _STUDIES,
         (
             Panel(
                 "",
@@ -155,7 +160,7 @@ def heads(view: View) -> Chart | None:
         "figure-5-heads",
         "Active heads K(t) while training",
         f"The paper's Figure 5. Of each regime the seed with the median Δ% ({variant} of study {study}). Dashed: a "
-        "head grows; dotted: one is pruned.",
+        "head grows; dotted: one is pruned. Grey: the paper's schedule, from one head to its cap of eight.",
         view.preset,
         (study,),
         tuple(panels),
@@ -172,12 +177,21 @@ def _heads_panel(run: Outcome, history: History, look: Look) -> Panel:
     series = [
         *_events(run, history, "grow", "a head grows", "dash", top),
         *_events(run, history, "prune", "a head is pruned", "dot", top),
+        *_paper_schedule(run),
         Series("step", steps, counts, look.colour, "K(t)", variant=run.variant),
     ]
     title = f"{regime_name(run.tau_z)}, seed {run.seed}"
     return Panel(
         title, STEPS, "heads K", tuple(series), x_range=(0, run.steps), y_range=(0, top), y_whole=True, tau_z=run.tau_z
     )
+
+
+def _paper_schedule(run: Outcome) -> list[Series]:
+    """K(t) as the paper has it in every regime; nothing for runs that are not as long."""
+    if run.steps < paper.GROWTHS[-1]:
+        return []
+    steps, counts = at(0, *paper.GROWTHS, run.steps), at(*range(1, len(paper.GROWTHS) + 2), len(paper.GROWTHS) + 1)
+    return [Series("step", steps, counts, GREY, _PAPER + "K(t)", dash="dashdot", variant=run.variant)]
 
 
 def _events(run: Outcome, history: History, action: str, label: str, dash: Dash, top: float) -> list[Series]:

@@ -20,6 +20,7 @@ from incrt.report.charts.pieces import (
 )
 from incrt.report.charts.view import View, regimes
 from incrt.report.outcomes import Outcome, StudyRecord
+from incrt.report.selection import deltas
 
 _OWN = ("main", "static", "k_max", "grace")
 """Studies whose results have figures in the paper."""
@@ -38,14 +39,14 @@ def study_charts(view: View) -> list[Chart]:
             found.append(_conditions(view, record))
         elif record.name not in _OWN:
             found.append(_results(view, record, "results", ("delta_pct", "headroom_closed")))
-    found += [_learning(view, record, _shown_before(view, record)) for record in view.runs.studies]
+    found += [_learning(view, record) for record in view.runs.studies if not record.trained_by]
     return [chart for chart in found if chart is not None]
 
 
 def _results(view: View, record: StudyRecord, name: str, measures: Sequence[Measure]) -> Chart | None:
     """Mean with interval and a dot a seed, a panel a measure."""
-    numbers = [len(view.sound(record.name, variant, tau_z)) for variant in record.variants for tau_z in regimes(record)]
-    if not any(numbers):
+    cells = [view.runs.cell(record.name, variant, tau_z) for variant in record.variants for tau_z in regimes(record)]
+    if not any(map(deltas, cells)):
         return None
     words = (
         "Headroom closed is 0 at the best constant gains and 1 at the clairvoyant controller. "
@@ -55,7 +56,7 @@ def _results(view: View, record: StudyRecord, name: str, measures: Sequence[Meas
     return Chart(
         f"{name}-{slug(record.name)}",
         f"Study {record.name}: {'headroom closed' if name == 'headroom' else 'results of the variants'}",
-        f"{record.about} Means with the 95 % Student interval; small dots are seeds ({counted(numbers)}). {words}"
+        f"{record.about} Means with the 95 % Student interval; small dots are seeds ({counted(cells)}). {words}"
         "Grey lines: the reference controllers.",
         view.preset,
         (record.name,),
@@ -70,7 +71,7 @@ def _result_panel(view: View, record: StudyRecord, measure: Measure) -> Panel:
     series: list[Series] = []
     for group, tau_z in enumerate(regimes(record)):
         ends = (-0.5, len(record.variants) - 0.5) if one else (group - 0.46, group + 0.46)
-        series += reference_lines(view, tau_z, *ends, measure)
+        series += reference_lines(view, (record.name,), tau_z, *ends, measure)
         for index, variant in enumerate(record.variants):
             x, width = (index, 0.5) if one else beside(group, index, len(record.variants))
             place = Place(x, width, tau_z, variant)
@@ -118,7 +119,7 @@ def _tested(view: View, record: StudyRecord, condition: str) -> bool:
 def _condition_panel(view: View, record: StudyRecord, tau_z: float, conditions: Sequence[str]) -> Panel:
     series: list[Series] = []
     for group, condition in enumerate(conditions):
-        series += reference_lines(view, tau_z, group - 0.42, group + 0.42, condition=condition)
+        series += reference_lines(view, (record.name,), tau_z, group - 0.42, group + 0.42, condition=condition)
         for index, variant in enumerate(record.variants):
             x, width = beside(group, index, len(record.variants))
             sample = values_of(view.sound(record.name, variant, tau_z, condition), "delta_pct")
@@ -129,25 +130,20 @@ def _condition_panel(view: View, record: StudyRecord, tau_z: float, conditions: 
     return Panel(regime_name(tau_z), "", MEASURES["delta_pct"], tuple(series), x_ticks=ticks, x_range=ends, tau_z=tau_z)
 
 
-def _shown_before(view: View, record: StudyRecord) -> bool:
-    """Whether the runs of this study are all in studies before it: its curves are the same."""
-    earlier = {other.name for other in view.runs.studies[: view.runs.studies.index(record)]}
-    return {run.folder for run in view.runs.of(record.name)} <= {run.folder for run in view.runs.of(*earlier)}
-
-
-def _learning(view: View, record: StudyRecord, shown_before: bool) -> Chart | None:  # noqa: FBT001
+def _learning(view: View, record: StudyRecord) -> Chart | None:
     """Mean return over environment steps; a panel a regime."""
-    panels = [] if shown_before else [_learning_panel(view, record, tau_z) for tau_z in regimes(record)]
+    panels = [_learning_panel(view, record, tau_z) for tau_z in regimes(record)]
     panels = [panel for panel in panels if panel.series]
     if not panels:
         return None
     banded = len(record.variants) <= _MOST_BANDS
+    cells = [view.runs.cell(record.name, variant, tau_z) for variant in record.variants for tau_z in regimes(record)]
     return Chart(
         f"learning-{slug(record.name)}",
         f"Study {record.name}: return while training",
-        "Mean return of the episodes that ended, over the seeds"
+        f"Mean return of the episodes that ended, over the seeds ({counted(cells)})"
         + (", with its 95 % Student interval" if banded else "")
-        + "; where some runs are longer than others, the mean of those that got so far. Higher is better.",
+        + ". Where variants are trained for different times, so long are their curves. Higher is better.",
         view.preset,
         (record.name,),
         tuple(panels),

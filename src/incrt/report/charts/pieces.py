@@ -10,6 +10,7 @@ from incrt.report.charts.chart import Series
 from incrt.report.charts.colours import GREY, REFERENCE_DASHES, Look
 from incrt.report.charts.view import View
 from incrt.report.outcomes import Floats, Outcome
+from incrt.report.selection import deltas, diverged
 from incrt.report.statistics import summarise
 from incrt.report.wording import interval_text, number, plus_minus
 from incrt.tuning import CONTROLLERS
@@ -100,14 +101,23 @@ def seed_dots(
 
 
 def reference_lines(
-    view: View, tau_z: float, left: float, right: float, measure: Measure = "delta_pct", condition: str = ""
+    view: View,
+    studies: Sequence[str],
+    tau_z: float,
+    left: float,
+    right: float,
+    measure: Measure = "delta_pct",
+    condition: str = "",
 ) -> list[Series]:
-    """What the reference controllers reach, from left to right. The baseline is where Δ% is 0."""
+    """What the reference controllers reach, from left to right. The baseline is where Δ% is 0.
+
+    Where each variant has a bench of its own there is no one line for all: the tables have them.
+    """
     dashes = dict(zip(CONTROLLERS[1:], REFERENCE_DASHES, strict=True))
     lines = []
-    for reference in view.runs.beside(tau_z, condition):
+    for reference in view.runs.beside(studies, tau_z, condition):
         value = getattr(reference, measure)
-        if reference.controller in dashes and value is not None:
+        if reference.controller in dashes and value is not None and not reference.variant:
             name = reference.controller.replace("_", " ")
             note = f"{name}, {regime_name(tau_z)}: {number(value)}"
             dash, ends = dashes[reference.controller], at(left, right)
@@ -148,7 +158,12 @@ def beside(group: int, index: int, count: int) -> tuple[float, float]:
     return group + (index - (count - 1) / 2) * width, width
 
 
-def counted(numbers: Iterable[int]) -> str:
-    """How many seeds, said once: n = 10, or n = 8 to 10."""
-    found = sorted({each for each in numbers if each})
-    return f"n = {found[0]}" if len(found) == 1 else f"n = {found[0]} to {found[-1]}" if found else "no runs"
+def counted(cells: Iterable[Sequence[Outcome]]) -> str:
+    """How many seeds, said once: n = 10, or n = 8 to 10; and how many runs diverged, which are in none of it."""
+    known = [cell for cell in cells if cell]
+    found = sorted({len(deltas(cell)) for cell in known})
+    if not found:
+        return "no runs"
+    words = f"n = {found[0]}" if len(found) == 1 else f"n = {found[0]} to {found[-1]}"
+    lost = sum(map(diverged, known))
+    return f"{words}; {lost} diverged and left out" if lost else words

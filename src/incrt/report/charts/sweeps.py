@@ -39,14 +39,14 @@ def _sweep(view: View, study: str, name: str, title: str, of_paper: str) -> Char
     record = view.runs.study(study)
     if record is None:
         return None
-    numbers = [len(view.sound(study, variant, tau_z)) for variant in record.variants for tau_z in regimes(record)]
-    if not any(numbers):
+    cells = [view.runs.cell(study, variant, tau_z) for variant in record.variants for tau_z in regimes(record)]
+    if not any(map(deltas, cells)):
         return None
     return Chart(
         name,
         title,
         f"{of_paper}. Left: mean Δ% with the 95 % Student interval, lower is better; small dots are seeds "
-        f"({counted(numbers)}). Right: standard deviation of Δ% over the seeds. Hollow and hatched: the paper's own "
+        f"({counted(cells)}). Right: standard deviation of Δ% over the seeds. Hollow and hatched: the paper's own "
         "figures. Grey lines: the reference controllers.",
         view.preset,
         (study,),
@@ -57,7 +57,7 @@ def _sweep(view: View, study: str, name: str, title: str, of_paper: str) -> Char
 
 def _means(view: View, record: StudyRecord, tau_z: float) -> Panel:
     ends = -0.5, len(record.variants) - 0.5
-    series = reference_lines(view, tau_z, *ends)
+    series = reference_lines(view, (record.name,), tau_z, *ends)
     static = paper.printed("static", paper.STATIC, tau_z)
     if static is not None:
         label = f"the paper: {paper.STATIC}"

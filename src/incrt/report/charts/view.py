@@ -1,6 +1,5 @@
 """What charts ask of the material of one preset."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from incrt.report.charts.colours import Look, looks
@@ -17,17 +16,13 @@ class View:
         self.runs = of_preset(material, preset)
         # The looks are those of all presets: a variant is drawn the same wherever it is.
         self._looks = looks(record.variants for record in material.studies)
-        self._outcomes: dict[tuple[str, str, float, str], list[Outcome]] = defaultdict(list)
-        for outcome in self.runs.outcomes:
-            key = outcome.study, outcome.variant, outcome.tau_z, outcome.condition
-            self._outcomes[key].append(outcome)
 
     def look(self, variant: str) -> Look:
         return self._looks[variant]
 
     def sound(self, study: str, variant: str, tau_z: float, condition: str = "") -> list[Outcome]:
         """Of the runs that differ in their seeds alone, those whose figures count."""
-        return [each for each in self._outcomes.get((study, variant, tau_z, condition), ()) if each.is_sound]
+        return [each for each in self.runs.cell(study, variant, tau_z, condition) if each.is_sound]
 
     def growing(self) -> tuple[str, str] | None:
         """Study and variant whose heads are shown: main's, or else the first in which heads grew."""
@@ -40,13 +35,6 @@ class View:
         """Of the runs that left one."""
         found = self.material.histories
         return [found[each.folder] for each in outcomes if each.folder in found]
-
-
-def representative(outcomes: Sequence[Outcome]) -> Outcome | None:
-    """The run in the middle by its Δ%; of an even number the better of the two."""
-    known = [(each.delta_pct, each.seed, each) for each in outcomes if each.is_sound and each.delta_pct is not None]
-    ordered = sorted(known, key=lambda entry: entry[:2])
-    return ordered[(len(ordered) - 1) // 2][2] if ordered else None
 
 
 def regimes(record: StudyRecord) -> tuple[float, ...]:

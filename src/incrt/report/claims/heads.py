@@ -1,13 +1,12 @@
 """What the paper claims of the heads: when they grow, that none is pruned, and its guarantees."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from incrt.report import paper
 from incrt.report.claims.verdicts import Claim, Verdict, named, no_runs, universal, without_exception
 from incrt.report.outcomes import Outcome
 from incrt.report.selection import Runs
-from incrt.report.statistics import rate
-from incrt.report.wording import rate_text
 
 
 def saturates(runs: Runs) -> Verdict:
@@ -24,7 +23,25 @@ def saturates(runs: Runs) -> Verdict:
     late = [each for each in found if each.saturated_at is None or each.saturated_at > paper.SATURATED_AT]
     latest = max((each.saturated_at for each in found if each.saturated_at is not None), default="none")
     ours = f"{len(found) - len(late)}/{len(found)} in time; the last one to reach it: step {latest}"
-    return universal(claim, found, late, ours, "Every run does.")
+    return universal(claim, found, late, ours, "Every run does.", runs.given_up("main"))
+
+
+def same_schedule(runs: Runs) -> Verdict:
+    """Of the runs of all regimes that were trained to their end."""
+    claim = Claim(
+        "schedule",
+        "The heads grow at the same steps in every run of every regime: the schedule does not depend on the task.",
+        "section 7.2, Figure 5",
+        f"the same in all regimes; by its rules from step {paper.GROWTHS[0]} to {paper.GROWTHS[-1]}",
+    )
+    found = [each for each in runs.of("main") if each.failure is None]
+    if not found:
+        return no_runs(claim, "main")
+    ends = Counter((each.grows, each.last_grow) for each in found)
+    (grows, last), count = ends.most_common(1)[0]
+    others = [each for each in found if (each.grows, each.last_grow) != (grows, last)]
+    ours = f"{count}/{len(found)} with {grows} growths, the last at step {last}"
+    return universal(claim, found, others, ours, "All end at the same step.", runs.given_up("main"))
 
 
 def never_prunes(runs: Runs) -> Verdict:
@@ -40,7 +57,7 @@ def never_prunes(runs: Runs) -> Verdict:
         return no_runs(claim, "main")
     pruning = [each for each in found if each.prunes]
     ours = f"{sum(each.prunes for each in found)} prunes in {len(found)} runs"
-    return universal(claim, found, pruning, ours, "No run prunes.")
+    return universal(claim, found, pruning, ours, "No run prunes.", runs.given_up("main", "k_max", "grace"))
 
 
 def growth_is_continuous(found: Sequence[Outcome]) -> Verdict:
@@ -91,10 +108,12 @@ def rests_in_interval(runs: Runs) -> Verdict:
     found = [each for each in runs.of("main") if each.inside is not None]
     if not found:
         return no_runs(claim, "main")
-    outside = [each for each in found if not each.inside]
-    contradicting = [each for each in outside if each.rank_settled]
-    settled = sum(bool(each.rank_settled) for each in found)
-    ours = f"{rate_text(rate(len(found) - len(outside), len(found)))} inside; the rank rested in {settled} of them"
-    if outside and not contradicting:
-        return Verdict(claim, len(found), ours, "cannot tell", f"Outside, but the rank did not rest: {named(outside)}.")
-    return universal(claim, found, contradicting, ours, "Every run does, whether the rank rested or not.")
+    rested = [each for each in found if each.rank_settled]
+    outside = [each for each in rested if not each.inside]
+    ours = (
+        f"the rank rested in {len(rested)} of {len(found)} runs; "
+        f"K in the interval of its last ranks in {sum(bool(each.inside) for each in found)}"
+    )
+    if not rested:
+        return Verdict(claim, 0, ours, "cannot tell", "The rank came to rest in no run, which the claim asks for.")
+    return universal(claim, rested, outside, ours, "Every run whose rank rested does.", runs.given_up("main"))

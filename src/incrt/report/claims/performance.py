@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from incrt.report import paper
 from incrt.report.claims.verdicts import (
-    MARGIN,
     Claim,
     Judged,
     Pair,
@@ -23,6 +22,9 @@ from incrt.report.statistics import rate, spread_p, summarise
 from incrt.report.wording import difference_text, number, p_text, rate_text
 
 _TABLE_1 = "section 7.2, Table 1"
+_CAPS = ("K_max 2", "K_max 4", "K_max 8", "K_max 16")
+_COOLDOWNS = ("grace 2000", "grace 1000", "grace 5000")
+"""The one that the paper finds best comes first."""
 
 
 def all_succeed(runs: Runs) -> Verdict:
@@ -40,7 +42,23 @@ def all_succeed(runs: Runs) -> Verdict:
     ours = rate_text(rate(len(found) - len(failures), len(found))) or ""
     if sound := deltas(found):
         ours += f", the worst run at {number(max(sound))} %"
-    return universal(claim, found, failures, ours, "Every run does.")
+    return universal(claim, found, failures, ours, "Every run does.", runs.given_up("main"))
+
+
+def all_beat_the_baseline(runs: Runs) -> Verdict:
+    """Of the main runs; one that diverged has not."""
+    claim = Claim(
+        "baseline",
+        "Every run with heads that grow does better than the computed-torque baseline.",
+        "section 7.2",
+        f"30/30, the worst run at {number(paper.WORST)} %",
+    )
+    found = [each for tau_z in runs.regimes("main") for each in runs.cell("main", "runtime", tau_z)]
+    if not found:
+        return no_runs(claim, "main")
+    worse = [each for each in found if not each.is_sound or (each.delta_pct or 0.0) >= 0]
+    ours = rate_text(rate(len(found) - len(worse), len(found))) or ""
+    return universal(claim, found, worse, ours, "Every run does.", runs.given_up("main"))
 
 
 def better_than_static(runs: Runs) -> list[Verdict]:
@@ -98,7 +116,7 @@ def smallest_cap(runs: Runs) -> Verdict:
     return _best_of(
         runs,
         "k_max",
-        ("K_max 2", "K_max 4", "K_max 8", "K_max 16"),
+        _CAPS,
         "The smallest head-count cap, K_max = 2, is the best one (τ_z = 2 s).",
         "section 7.3, Table 2",
     )
@@ -109,10 +127,53 @@ def best_cooldown(runs: Runs) -> Verdict:
     return _best_of(
         runs,
         "grace",
-        ("grace 2000", "grace 1000", "grace 5000"),
+        _COOLDOWNS,
         "The cooldown of 2000 steps is the best one: shorter and longer ones do worse (τ_z = 2 s).",
         "section 7.4, Table 3",
     )
+
+
+def smallest_cap_spreads_least(runs: Runs) -> Verdict:
+    """Against each larger one."""
+    return _spreads_least(
+        runs, "k_max", _CAPS, "The spread over the seeds is smallest at K_max = 2 (τ_z = 2 s).", "section 7.3, Table 2"
+    )
+
+
+def every_cap_beats_static(runs: Runs) -> Verdict:
+    """Each cap against the paper's number of heads."""
+    fixed = paper.CELLS["static", "static", paper.SWEPT_AT].mean
+    printed = {name: paper.CELLS["k_max", name, paper.SWEPT_AT].mean - fixed for name in _CAPS}
+    claim = Claim(
+        "caps against static",
+        f"With every cap, heads that grow do better than a fixed number of them ({paper.STATIC}, τ_z = 2 s).",
+        "section 7.3, Table 2",
+        ", ".join(f"{number(each, 1)} ({name})" for name, each in printed.items()) + " points",
+    )
+    others = runs.cell("static", paper.STATIC, paper.SWEPT_AT)
+    pairs = [Pair(name, runs.cell("k_max", name, paper.SWEPT_AT), others, printed[name]) for name in _CAPS]
+    return _all_better(claim, pairs, "k_max, and static," if not others else "k_max")
+
+
+def best_cooldown_spreads_least(runs: Runs) -> Verdict:
+    """Against the shorter and the longer one."""
+    return _spreads_least(
+        runs,
+        "grace",
+        _COOLDOWNS,
+        "The spread over the seeds is larger with a shorter and with a longer cooldown than with 2000 steps.",
+        "section 7.4, Table 3",
+    )
+
+
+def _spreads_least(runs: Runs, study: str, variants: Sequence[str], sentence: str, where: str) -> Verdict:
+    """The first variant against the others, at the paper's regime for sweeps."""
+    own, *others = [runs.cell(study, name, paper.SWEPT_AT) for name in variants]
+    stds = [number(paper.CELLS[study, name, paper.SWEPT_AT].std) for name in variants]
+    figures = ", ".join(f"{std} ({name})" for name, std in zip(variants[1:], stds[1:], strict=True))
+    claim = Claim(f"spread of {study}", sentence, where, f"std {stds[0]} against {figures}")
+    pairs = [Pair(name, own, found) for name, found in zip(variants[1:], others, strict=True)]
+    return _least_spread(claim, pairs, study)
 
 
 def _best_of(runs: Runs, study: str, variants: Sequence[str], sentence: str, where: str) -> Verdict:
@@ -140,26 +201,32 @@ def smallest_spread(runs: Runs) -> Verdict:
     )
     own = runs.runtime(5.0)
     pairs = [Pair(f"τ_z = {tau_z:g}", own, runs.runtime(tau_z)) for tau_z in (1.0, 2.0)]
+    return _least_spread(claim, pairs, "main")
+
+
+def _least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
+    """Whether the runs that all pairs begin with have the smaller spread in each."""
+    own = pairs[0].runs
     if not own or not any(pair.others for pair in pairs):
-        return no_runs(claim, "main")
-    ours = f"std {_std_text(own)} against " + " and ".join(
-        f"{_std_text(pair.others)} at {pair.label} (p = {p_text(spread_p(deltas(own), deltas(pair.others)))})"
-        for pair in pairs
+        return no_runs(claim, study)
+    figures = [(pair, p_text(spread_p(deltas(own), deltas(pair.others))) or "unknown") for pair in pairs]
+    ours = f"std {_std_text(own)} against " + ", ".join(
+        f"{_std_text(pair.others)} ({pair.label}, p = {p})" for pair, p in figures
     )
     judgement = all_of(less_spread(pair, len(pairs)) for pair in pairs)
     why = {
-        "holds": "It is smaller than in both other regimes, each time with p < 0.05 (Brown-Forsythe).",
-        "does not hold": "It is larger than in another regime, with p < 0.025 (Brown-Forsythe).",
-        "cannot tell": "Brown-Forsythe's test does not tell the spreads apart in both comparisons.",
+        "holds": "It is smaller than each other one, with p < 0.05 (Brown-Forsythe).",
+        "does not hold": f"It is larger than another one, with p < {0.05 / len(pairs):.2g} (Brown-Forsythe).",
+        "cannot tell": "Brown-Forsythe's test does not tell all of them apart, or more of these runs diverged.",
     }[judgement]
-    return Verdict(claim, _count(pairs), ours, judgement, why)
+    return Verdict(claim, _count(pairs), f"{ours}{_left_out(pairs)}", judgement, why)
 
 
 def no_sensitivity(runs: Runs) -> Verdict:
     """Every variant of study sensitivity against the one it is compared with."""
     claim = Claim(
         "other settings",
-        f"The controller's other settings have no influence (within {MARGIN:g} points).",
+        "The controller's other settings have no influence: less than the seeds have (their standard deviation).",
         "section 7.4",
         "a preliminary null-sensitivity analysis, without figures",
     )
@@ -173,8 +240,8 @@ def no_sensitivity(runs: Runs) -> Verdict:
         for name in study.variants
         if name != study.compare
     ]
-    judged = [each for each in no_influence(pairs) if each.comparison.difference is not None]
-    if not judged:
+    judged = no_influence(pairs)
+    if not any(each.comparison.difference is not None for each in judged):
         return no_runs(claim, "sensitivity")
     largest = max(judged, key=lambda each: abs(each.comparison.difference or 0.0))
     judgement = all_of(each.judgement for each in judged)
@@ -185,7 +252,7 @@ def no_sensitivity(runs: Runs) -> Verdict:
     why = {
         "holds": "Every interval lies within the margin.",
         "does not hold": f"Beyond the margin, and not by chance: {_labels(judged, judgement)}.",
-        "cannot tell": f"The interval is too wide to say so: {_labels(judged, judgement)}.",
+        "cannot tell": f"There are no runs, or too few to say so: {_labels(judged, judgement)}.",
     }[judgement]
     return Verdict(claim, _count(pairs), ours, judgement, why)
 
@@ -199,10 +266,16 @@ def _all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     ours += f" points{_left_out(pairs)}"
     why = {
         "holds": "Every interval lies wholly below zero." if len(pairs) > 1 else "The whole interval lies below zero.",
-        "does not hold": f"Not below zero, and not as large as the paper's: {_labels(judged, judgement)}.",
-        "cannot tell": f"Too few runs to tell no difference from the paper's: {_labels(judged, judgement)}.",
+        "does not hold": f"Not better, or not by half of what the paper has: {_labels(judged, judgement)}.",
+        "cannot tell": f"Too few runs to tell, or more of these diverged: {_labels(judged, judgement)}.",
     }[judgement]
-    return Verdict(claim, _count(pairs), ours, judgement, why)
+    smaller = [
+        pair.label
+        for pair, each in zip(pairs, judged, strict=True)
+        if each.judgement == "holds" and each.comparison.low is not None and each.comparison.low > pair.printed
+    ]
+    size = f" By less than the paper has: {', '.join(smaller)}." if smaller else ""
+    return Verdict(claim, _count(pairs), ours, judgement, f"{why}{size}")
 
 
 def _labels(judged: Sequence[Judged], judgement: str) -> str:

@@ -2,20 +2,21 @@
 
 Said of every run or event
     One exception refutes it. Without one it holds if each of the paper's regimes has at least as many runs as the paper
-    had; what is proved, and so can only be contradicted, holds as soon as it was seen once.
+    had and none was given up; what is proved, and so can only be contradicted, holds as soon as it was seen once.
 Better than
-    It holds if the whole 95 % Welch interval of the difference lies below zero. It does not hold if the interval lies
-    wholly above the paper's difference: it then is on the other side of zero, or contains zero and excludes the size
-    that the paper reports. Otherwise the runs cannot tell.
+    It holds if the whole 95 % Welch interval of the difference lies below zero, whatever its size; what is said of it
+    names the paper's size where the interval excludes that. It does not hold if the interval lies above zero, or if it
+    contains zero and excludes half of the difference that the paper reports. Otherwise the runs cannot tell. It does
+    not hold good either where more of the better runs diverged than of the others: then they cannot tell.
 A rate
     It does not hold if the Wilson interval lies below the paper's rate; else it holds if the interval's lower end is
     above 5 %.
 No influence
-    It holds if the 95 % interval lies within 5 points to either side of zero. It does not hold if the interval excludes
-    zero and the difference is beyond 5 points.
+    The margin is the standard deviation over the seeds of what is compared with. It holds if the 95 % interval of the
+    difference lies within the margin; it does not hold if the interval excludes zero and the difference is beyond it.
 Smaller spread
-    It holds if the standard deviation is the smaller one and Brown-Forsythe's test says p < 0.05; it does not hold if
-    it is the larger one with such a p.
+    It holds if the standard deviation is the smaller one, Brown-Forsythe's test says p < 0.05, and no more runs
+    diverged; it does not hold if it is the larger one with such a p.
 Of several differences or spreads
     All must hold, which needs no correction; one that does not hold refutes the whole. So that chance does not refute
     where many are tried, refuting asks for 1 - 0.05/m in place of 95 %, and p < 0.05/m, with m tries.
@@ -28,7 +29,7 @@ from typing import Literal
 
 from incrt.report import paper
 from incrt.report.outcomes import Outcome
-from incrt.report.selection import deltas
+from incrt.report.selection import deltas, diverged
 from incrt.report.statistics import LEVEL, Comparison, Rate, compare, spread_p, summarise
 
 Judgement = Literal["holds", "does not hold", "cannot tell"]
@@ -36,8 +37,6 @@ Ends = tuple[float, float]
 
 SIZEABLE = 0.05
 """A rate above this is one."""
-MARGIN = 5.0
-"""Differences of Delta% below this many points are no influence."""
 
 
 @dataclass(frozen=True)
@@ -104,21 +103,21 @@ def as_many_as_the_paper(outcomes: Sequence[Outcome]) -> bool:
     return min(counts) >= paper.SEEDS_A_REGIME
 
 
-def universal(claim: Claim, found: Sequence[Outcome], exceptions: Sequence[Outcome], ours: str, holds: str) -> Verdict:
-    """The verdict on something said of every run; holds says why if there is no exception."""
-    judgement = without_exception(len(exceptions), enough=as_many_as_the_paper(found))
-    why = {
-        "holds": holds,
-        "does not hold": f"Exceptions: {named(exceptions)}.",
-        "cannot tell": f"{holds} But a regime of the paper's has fewer than {paper.SEEDS_A_REGIME} runs.",
-    }[judgement]
+def universal(
+    claim: Claim, found: Sequence[Outcome], exceptions: Sequence[Outcome], ours: str, holds: str, given_up: int = 0
+) -> Verdict:
+    """The verdict on something said of every run; ``holds`` says why if there is no exception."""
+    enough = as_many_as_the_paper(found)
+    judgement = without_exception(len(exceptions), enough=enough and not given_up)
+    few = f" But a regime of the paper's has fewer than {paper.SEEDS_A_REGIME} runs." if not enough else ""
+    lost = f" But {given_up} more could not be trained, evaluated or read." if given_up else ""
+    why = f"Exceptions: {named(exceptions)}." if exceptions else f"{holds}{few}{lost}"
     return Verdict(claim, len(found), ours, judgement, why)
 
 
 def no_runs(claim: Claim, study: str) -> Verdict:
     """The verdict where there is nothing to judge by."""
-    why = f"There are no such runs of {paper.STEPS} steps; incrt study run {study} trains them."
-    return Verdict(claim, 0, "no runs", "cannot tell", why)
+    return Verdict(claim, 0, "no runs", "cannot tell", f"There are no such runs; incrt study run {study} trains them.")
 
 
 def named(outcomes: Sequence[Outcome]) -> str:
@@ -143,7 +142,11 @@ def better(pairs: Sequence[Pair]) -> list[Judged]:
 
 def no_influence(pairs: Sequence[Pair]) -> list[Judged]:
     """Of each pair, whether the runs do the same."""
-    return [_judged(pair, len(pairs), _is_the_same) for pair in pairs]
+    found = []
+    for pair in pairs:
+        margin = summarise(deltas(pair.others)).std
+        found.append(_judged(pair, len(pairs), partial(_is_the_same, margin=margin or 0.0)))
+    return found
 
 
 def less_spread(pair: Pair, tries: int) -> Judgement:
@@ -153,7 +156,7 @@ def less_spread(pair: Pair, tries: int) -> Judgement:
     if p is None or own_std is None or other_std is None:
         return "cannot tell"
     if own_std < other_std and p < 1 - LEVEL:
-        return "holds"
+        return "cannot tell" if _loses_more(pair) else "holds"
     return "does not hold" if own_std > other_std and p < (1 - LEVEL) / tries else "cannot tell"
 
 
@@ -162,17 +165,24 @@ def _judged(pair: Pair, tries: int, rule: Callable[[Ends, Ends], Judgement]) -> 
     usual, wide = compare(one, other), compare(one, other, 1 - (1 - LEVEL) / tries)
     if usual.low is None or usual.high is None or wide.low is None or wide.high is None:
         return Judged(pair.label, usual, "cannot tell")
-    return Judged(pair.label, usual, rule((usual.low, usual.high), (wide.low, wide.high)))
+    judgement = rule((usual.low, usual.high), (wide.low, wide.high))
+    return Judged(pair.label, usual, "cannot tell" if judgement == "holds" and _loses_more(pair) else judgement)
+
+
+def _loses_more(pair: Pair) -> bool:
+    """Whether more of the first runs diverged: what is left of them must not be taken for all."""
+    return diverged(pair.runs) * len(pair.others) > diverged(pair.others) * len(pair.runs)
 
 
 def _is_better(usual: Ends, wide: Ends, printed: float) -> Judgement:
     if usual[1] < 0:
         return "holds"
-    return "does not hold" if wide[0] > printed else "cannot tell"
+    is_above, excludes_half = wide[0] > 0, wide[1] >= 0 and wide[0] > printed / 2
+    return "does not hold" if is_above or excludes_half else "cannot tell"
 
 
-def _is_the_same(usual: Ends, wide: Ends) -> Judgement:
-    if max(map(abs, usual)) <= MARGIN:
+def _is_the_same(usual: Ends, wide: Ends, margin: float) -> Judgement:
+    if max(map(abs, usual)) <= margin:
         return "holds"
-    excludes_zero, beyond = wide[0] > 0 or wide[1] < 0, abs(sum(usual)) / 2 > MARGIN
+    excludes_zero, beyond = wide[0] > 0 or wide[1] < 0, abs(sum(usual)) / 2 > margin
     return "does not hold" if excludes_zero and beyond else "cannot tell"

@@ -76,6 +76,8 @@ def _asked_for(record: StudyRecord, material: Material) -> list[object]:
 
 
 def repeat(material: Material) -> str:
-    """The commands."""
-    commands = "\n".join(dict.fromkeys(record.command for record in material.studies))
-    return tag("p", "In an environment where incrt is installed:") + tag("pre", text(commands), tabindex=0)
+    """The commands; studies that only test what others trained come last."""
+    ordered = sorted(material.studies, key=lambda record: bool(record.trained_by))
+    commands = "\n".join([*dict.fromkeys(record.command for record in ordered), "incrt report DIR"])
+    words = "In an environment where incrt is installed, at the commits that stand under Configuration:"
+    return tag("p", words) + tag("pre", text(commands), tabindex=0)

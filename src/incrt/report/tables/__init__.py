@@ -45,6 +45,7 @@ _CERTIFICATES = (
     Column("growths"),
     Column("prunes"),
     Column("certificates held"),
+    Column("certificates failed"),
     Column("largest jump at growth"),
     Column("largest jump at pruning / bound"),
     Column("runs inside Proposition 3's interval"),
@@ -79,7 +80,7 @@ def _study_table(runs: Runs, study: StudyRecord) -> Table:
                         make_row(columns, {**about, **_own_cells(found), **against}, runs.preset, tau_z, variant)
                     )
             if any(cells.values()):
-                rows += reference_rows(columns, runs, tau_z, condition)
+                rows += reference_rows(columns, runs, study.name, tau_z, condition)
     title = f"Study {study.name}, preset {runs.preset}"
     return Table(f"study-{study.name}", title, columns, tuple(rows), _notes(runs, study), (study.name,))
 
@@ -117,7 +118,8 @@ def _notes(runs: Runs, study: StudyRecord) -> tuple[str, ...]:
     notes = [study.about, *_NOTES]
     if study.compare:
         notes.append(
-            f"p and Cohen's d are against {study.compare} in the same regime; p is not corrected for many comparisons."
+            f"p and Cohen's d are against {study.compare} in the same regime: d is positive where the variant's Δ% is "
+            "higher, which is worse; p is not corrected for many comparisons."
         )
     there = len(runs.of(study.name))
     if there < study.runs_wanted:
@@ -149,7 +151,8 @@ def _certified(study: str, found: Sequence[Outcome]) -> tuple[str | None, ...]:
         str(grows + prunes),
         str(grows),
         str(prunes),
-        str(sum(each.certificates_held for each in found)),
+        str(held := sum(each.certificates_held for each in found)),
+        str(grows + prunes - held),
         f"{max(jumps):.3g}" if jumps else None,
         f"{max(parts):.3g}" if parts else None,
         f"{sum(inside)}/{len(inside)}" if inside else None,

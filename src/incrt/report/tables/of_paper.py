@@ -78,7 +78,7 @@ def paper_tables(runs: Runs) -> list[Table]:
 def _main_rows(runs: Runs) -> tuple[Row, ...]:
     """In each regime the heads that grow, then the fixed numbers of them, then the reference controllers."""
     rows = []
-    for tau_z in sorted({*runs.regimes("main", "static"), *filter(runs.runtime, paper.REGIMES)}):
+    for tau_z in runs.regimes("main", "static"):
         grown = runs.runtime(tau_z)
         fixed = {variant: runs.cell("static", variant, tau_z) for variant in runs.statics() or [paper.STATIC]}
         for variant, found in {"runtime": grown, **fixed}.items():
@@ -86,7 +86,7 @@ def _main_rows(runs: Runs) -> tuple[Row, ...]:
             if found is not grown:
                 cells[_DIFFERENCE] = difference_text(compare(deltas(grown), deltas(found)))
             rows.append(make_row(_COLUMNS_1, cells, runs.preset, tau_z, variant))
-        for reference in runs.beside(tau_z):
+        for reference in runs.beside(("main", "static"), tau_z):
             cells = {**reference_cells(reference), _DIFFERENCE: _against(grown, reference.delta_pct)}
             rows.append(make_row(_COLUMNS_1, cells, runs.preset, tau_z))
     return tuple(rows)
@@ -134,13 +134,14 @@ def _swept_rows(runs: Runs, name: str, columns: Sequence[Column]) -> tuple[Row, 
             if found or printed:
                 cells = {NAME: variant, TAU_Z: tau_text(tau_z), **_own_cells(found), **_paper_cells(printed)}
                 rows.append(make_row(columns, cells, runs.preset, tau_z, variant))
-        rows += reference_rows(columns, runs, tau_z)
+        rows += reference_rows(columns, runs, name, tau_z)
     return tuple(rows)
 
 
 def _own_cells(found: Sequence[Outcome]) -> Cells:
     summary = summarise(deltas(found))
-    ends = mean_of([each.last_grow if each.saturated_at is None else each.saturated_at for each in found])
+    sound = [each for each in found if each.is_sound]
+    ends = mean_of([each.last_grow if each.saturated_at is None else each.saturated_at for each in sound])
     return {
         DELTA: mean_text(summary),
         _STD: number(summary.std),

@@ -34,9 +34,9 @@ def make_row(
     return Row(tuple(cells.get(column) for column in columns), preset, tau_z, variant)
 
 
-def reference_rows(columns: Sequence[Column], runs: Runs, tau_z: float, condition: str = "") -> list[Row]:
-    """The reference controllers of a regime, in a table's columns."""
-    beside = runs.beside(tau_z, condition)
+def reference_rows(columns: Sequence[Column], runs: Runs, study: str, tau_z: float, condition: str = "") -> list[Row]:
+    """The reference controllers of a regime of a study, in a table's columns."""
+    beside = runs.beside((study,), tau_z, condition)
     return [make_row(columns, reference_cells(each), runs.preset, tau_z) for each in beside]
 
 
@@ -44,7 +44,7 @@ def reference_cells(reference: Reference) -> dict[Column, str | None]:
     """What there is to say of a reference controller."""
     succeeds = reference.rmse is not None and reference.rmse < SUCCESS_RMSE
     return {
-        NAME: reference.controller.replace("_", " "),
+        NAME: reference.controller.replace("_", " ") + (f" ({reference.variant})" if reference.variant else ""),
         TAU_Z: tau_text(reference.tau_z),
         CONDITION: reference.condition,
         DELTA: number(reference.delta_pct),
