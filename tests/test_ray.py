@@ -12,6 +12,9 @@ from incrt.studies.schedule import How, Schedule
 from incrt.studies.store import Store, standing
 from incrt.studies.tasks import Task
 
+# Ray starts its processes by a fork and an exec; JAX warns of every fork.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork", "ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:

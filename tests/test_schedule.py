@@ -56,7 +56,7 @@ def finish(*runs: PlannedRun) -> Found:
         (run.folder / "conclusion.json").write_text("{}")
         (run.folder / EPISODES).touch()
         for changes in TESTS.values():
-            evaluation_file(run.folder, changes).write_text("{}")
+            evaluation_file(run.folder, changes).write_text('{"training": {}}')
     return Found()
 
 
@@ -80,7 +80,7 @@ def run(
     store: Store, study: Study, script: Script, batch: int = 4, stop: Callable[[], bool] = lambda: False
 ) -> tuple[Result, ScriptedBackend]:
     backend = ScriptedBackend(script)
-    seen: list[list[Standing | None]] = []
+    seen: list[list[Standing]] = []
     result = Schedule(store, study, backend, How("cpu", batch, None)).run(lambda each: seen.append(list(each)), stop)
     assert seen
     return result, backend
@@ -193,6 +193,17 @@ def test_a_worker_that_someone_else_stopped_is_started_again_at_once(store: Stor
     result, backend = run(store, study, script, batch=2)
     assert result.finished == 4
     assert sorted(len(task.runs) for task in backend.started) == [2, 2, 2, 2]
+
+
+def test_a_run_that_is_never_finished_is_given_up(store: Store, study: Study) -> None:
+    bad = store.planned(study)[1].folder
+
+    def script(task: Task, _: int) -> Found:
+        return finish(*(each for each in task.runs if each.folder != bad))
+
+    result, _ = run(store, study, script)
+    assert (result.finished, list(result.failed)) == (3, [bad])
+    assert result.failed[bad] == "given up after 3 tries: its worker left it undone"
 
 
 def test_two_commands_note_what_failed_beside_each_other(store: Store, study: Study) -> None:

@@ -16,6 +16,7 @@ import pytest
 from small_studies import SMALL, TESTS, one_task, small_study
 
 from incrt.cli import main
+from incrt.cli.study_display import failure_lines
 from incrt.report.outcomes import Outcome, Reference, from_csv
 from incrt.report.reading import read_material
 from incrt.report.selection import of_preset
@@ -78,6 +79,10 @@ def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
     store.enter(study)
     more, replaces = store.enter(small_study(tmp_path, SMALL.replace('"1-2"', '"2,7"')))
     assert (more.seeds, replaces) == ((1, 2, 7), False)
+    renamed, replaces = store.enter(small_study(tmp_path, SMALL.replace("Small runs", "Other words")))
+    assert (renamed.seeds, replaces) == ((1, 2, 7), False)
+    fewer, replaces = store.enter(small_study(tmp_path, SMALL.replace('"all heads".encoder.encoder = "static"', "")))
+    assert (fewer.seeds, replaces) == ((1, 2, 7), True)
     other, replaces = store.enter(small_study(tmp_path, SMALL.replace("steps = 140", "steps = 160")))
     assert (other.seeds, replaces) == ((1, 2), True)  # other runs: what was asked for of the first ones says nothing
 
@@ -121,8 +126,7 @@ def test_a_training_that_failed_is_no_success(trained: tuple[Store, Study], tmp_
 
 def test_a_condition_that_changes_is_tested_anew(trained: tuple[Store, Study], tmp_path: Path) -> None:
     store, _, runs = copied(trained, tmp_path)
-    changed, replaces = store.enter(small_study(tmp_path, SMALL.replace("[1.0]", "[1.25]")))
-    assert replaces
+    changed, _ = store.enter(small_study(tmp_path, SMALL.replace("[1.0]", "[1.25]")))
     assert {standing(run, changed.tests).state for run in runs} == {"trained"}
     assert {row.condition for row in read_material(store.path).outcomes} == {""}
 
@@ -166,7 +170,7 @@ def test_a_damaged_run_is_named_and_the_others_go_on(trained: tuple[Store, Study
         path.write_bytes(b"nonsense")
     (runs[1].folder / "policy.safetensors").write_bytes(b"nonsense")
     (runs[1].folder / "eval.json").unlink()
-    (runs[2].folder / "eval.json").unlink()
+    (runs[2].folder / "eval.json").write_text("nonsense")  # made anew from the policy
     found = work(one_task(store, study), say_nothing)
     assert set(found.problems) == {str(runs[0].folder), str(runs[1].folder)}
     assert "no checkpoint" in found.problems[str(runs[0].folder)]
@@ -260,6 +264,21 @@ def test_the_command_goes_on_with_what_is_there(
     ]
     main(["study", "status", str(store.path)])
     assert "small, preset memory" in capsys.readouterr().out
+
+
+def test_names_with_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path / "out")
+    store.enter(small_study(tmp_path, SMALL.replace('"all heads"', '"[red] x [/b]"')))
+    main(["study", "status", str(store.path)])
+    assert "[red] x [/b]" in capsys.readouterr().out
+
+
+def test_runs_that_failed_for_one_reason_are_said_in_one_line() -> None:
+    failed = {f"runs/a/seed-{seed}": f"is not trained: runs/a/seed-{seed} waits" for seed in range(60)}
+    assert failure_lines({**failed, "runs/b": "is damaged"}) == [
+        "failed: 60 runs, the first runs/a/seed-0: is not trained: it waits",
+        "failed: runs/b: is damaged",
+    ]
 
 
 def test_the_command_ends_with_what_failed_and_why(

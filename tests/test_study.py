@@ -93,10 +93,14 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ("grown", "grown.decoder.k = 3", "unknown part decoder; accepted: bench, encoder, runtime, sac"),
         ("grown", "grown = 3", "must hold tables of fields"),
         ('"payload 1 kg"', '"payload 1 kg".eval_payload = 1', "condition 'payload 1 kg': unknown field eval_payload"),
-        ('"payload 1 kg"', '"payload 1 kg" = {}', "name at least one field of the bench"),
-        ('"payload 1 kg"', '"".eval_payloads = [1.0]', "condition '' must have a name"),
+        ('"payload 1 kg"', '"payload 1 kg" = {}', "must name at least one field of the bench"),
+        ('"payload 1 kg"', '"".eval_payloads = [1.0]', "names that can be printed on one line, got ''"),
         ("grown", 'grown.encoder.encoder = "static"', "variants 'grown' and 'all heads' are the same runs"),
-        ("compare", "trained_by = [1]", "trained_by must be a list of studies' names, got [1]"),
+        ("compare", "trained_by = [1]", "trained_by must name studies, such as encoders, grace"),
+        ('"payload 1 kg"', '"payload 1 kg".window = 9', "window cannot change after training"),
+        ("grown", '"a\\nb" = {}', "names that can be printed on one line"),
+        ("compare", 'trained_by = ["mian"]', "such as encoders, grace"),
+        ("seeds", 'seeds = "99999999999"', "seeds must be at most 1e+09"),
         ("about", 'about = "unclosed', "cannot be read"),
     ],
 )
@@ -107,7 +111,12 @@ def test_a_bad_study_is_refused_by_name(tmp_path: Path, line: str, instead: str,
     assert named in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["nothing", "no/such/file.toml", "../study", ""])
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(ValueError, match=r"there is no file no/such/file\.toml"):
+        load_study("no/such/file.toml", "memory")
+
+
+@pytest.mark.parametrize("name", ["nothing", "../study", ""])
 def test_an_unknown_study_is_refused_with_those_that_are_known(name: str) -> None:
     with pytest.raises(ValueError, match=r"there is no study .*accepted: encoders, grace, k_max, main"):
         load_study(name, "memory")

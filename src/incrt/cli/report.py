@@ -7,6 +7,7 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from incrt.cli.study_display import failure_lines
 from incrt.cli.terminal import log, new_table, print_json
 
 
@@ -39,8 +40,8 @@ class Report:
         with log.status("writing the report"):
             found = build_report(material, self.title or self.folder.resolve().name, out)
         for study in material.studies:
-            for run, why in study.failed:
-                log.print(f"failed: {run}: {why}", markup=False, soft_wrap=True)
+            for line in failure_lines(dict(study.failed)):
+                log.print(line, markup=False, soft_wrap=True)
         rows = [
             {
                 "preset": preset,
@@ -59,7 +60,11 @@ class Report:
             return
         table = new_table("Claims of the paper", ("preset", "verdict", "n"))
         table.add_column("claim")
-        for row in rows:
+        spoken = [row for row in rows if row["n"]]
+        for row in spoken:
             table.add_row(str(row["preset"]), str(row["verdict"]), str(row["n"]), str(row["claim"]))
-        Console().print(table)
+        if spoken:
+            Console().print(table)
+        if len(spoken) < len(rows):
+            log.print(f"{len(rows) - len(spoken)} claims are not spoken to by any run here (--json has them)")
         log.print(f"wrote {out / PAGE}", markup=False, soft_wrap=True)

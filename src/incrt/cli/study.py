@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
-from incrt.cli.study_display import StudyDisplay, standing_rows, status_table
+from incrt.cli.study_display import StudyDisplay, failure_lines, standing_rows, status_table
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import parse_seeds
 from incrt.config.rules import COUNT, whole
@@ -17,7 +17,7 @@ from incrt.sac.population import usable_cores
 from incrt.sac.training import until_signalled
 from incrt.studies.backend import Backend, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
-from incrt.studies.store import Store, standing
+from incrt.studies.store import Standing, Store, standing
 from incrt.studies.study import Study, declared_studies, load_study
 
 _GPU_BATCH = 128
@@ -64,7 +64,7 @@ class RunStudy:
         try:
             study, replaces = store.enter(study)
             if replaces:
-                log.print(f"study {study.name} has changed; runs that it no longer names stay, but not in the report")
+                log.print(f"study {study.name} has changed; runs that it no longer names stay there, out of the report")
             plan = store.planned(study)
             with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
                 result = Schedule(store, study, backend, how).run(display.update, stop)
@@ -86,8 +86,9 @@ class RunStudy:
     def _say(self, study: Study, planned: int, result: Result) -> None:
         where = f"study {study.name}, preset {study.preset}"
         log.print(f"{where}: {result.finished} of {planned} runs are finished", highlight=False, soft_wrap=True)
-        for folder, why in result.failed.items():
-            log.print(f"failed: {folder.relative_to(self.out.resolve())}: {why}", markup=False, soft_wrap=True)
+        failed = {str(folder.relative_to(self.out.resolve())): why for folder, why in result.failed.items()}
+        for line in failure_lines(failed):
+            log.print(line, markup=False, soft_wrap=True)
         if result.no_space is not None:
             raise ValueError(f"{self.out} takes no more: {result.no_space}; what was saved is kept")
         if result.stopped:
@@ -126,14 +127,14 @@ class Status:
             seen = [(str(run.folder.relative_to(store.path)), standing(run, study.tests)) for run in plan]
             finished = {name for name, each in seen if each.state == "finished"}  # by another study since, perhaps
             failed = {name: why for name, why in store.failed(study).items() if name not in finished}
-            standings = [None if name in failed else each for name, each in seen]
+            standings = [Standing("failed", each.step) if name in failed else each for name, each in seen]
             found = standing_rows(study, plan, standings)
             rows += [{"study": study.name, "preset": study.preset, **row} for row in found]
             if not self.json:
                 console = Console()
                 console.print(status_table(study, found))
-                for run, why in failed.items():
-                    console.print(f"failed: {run}: {why}", markup=False, highlight=False, soft_wrap=True)
+                for line in failure_lines(failed):
+                    console.print(line, markup=False, highlight=False, soft_wrap=True)
         if self.json:
             print_json(rows)
 

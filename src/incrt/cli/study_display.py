@@ -2,12 +2,13 @@
 
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -22,15 +23,13 @@ _SECONDS_OF_RATE = 60.0
 STATES = ("waiting", "stopped", "training", "trained", "finished", "failed")
 
 
-def standing_rows(
-    study: Study, plan: Sequence[PlannedRun], standings: Sequence[Standing | None]
-) -> list[dict[str, Any]]:
+def standing_rows(study: Study, plan: Sequence[PlannedRun], standings: Sequence[Standing]) -> list[dict[str, Any]]:
     """One row a variant and regime: how many runs are in which state, and how many of their steps are done."""
     rows = []
     for cell in study.cells:
         members = [each for run, each in zip(plan, standings, strict=True) if run.cell is cell]
-        counts = Counter("failed" if each is None else each.state for each in members)
-        done = sum(0 if each is None else each.step for each in members)
+        counts = Counter(each.state for each in members)
+        done = sum(each.step for each in members)
         rows.append(
             {
                 "variant": cell.variant,
@@ -51,8 +50,21 @@ def status_table(study: Study, rows: Sequence[dict[str, Any]]) -> Table:
     table.columns[0].justify = "left"
     for row in rows:
         part = f"{100 * row['steps_done'] / row['steps']:.0f} %"
-        table.add_row(row["variant"], f"{row['tau_z']:g}", str(row["runs"]), *(str(row[s]) for s in shown), part)
+        table.add_row(
+            escape(row["variant"]), f"{row['tau_z']:g}", str(row["runs"]), *(str(row[s]) for s in shown), part
+        )
     return table
+
+
+def failure_lines(failed: Mapping[str, str]) -> list[str]:
+    """What failed and why; runs that failed for the same reason together."""
+    reasons: dict[str, list[str]] = {}
+    for run, why in failed.items():
+        reasons.setdefault(why.replace(run, "it"), []).append(run)
+    return [
+        f"failed: {runs[0] if len(runs) == 1 else f'{len(runs)} runs, the first {runs[0]}'}: {why}"
+        for why, runs in reasons.items()
+    ]
 
 
 class StudyDisplay:
@@ -76,7 +88,7 @@ class StudyDisplay:
         if self._live is not None:
             self._live.stop()
 
-    def update(self, standings: Sequence[Standing | None]) -> None:
+    def update(self, standings: Sequence[Standing]) -> None:
         """Show how far the runs are."""
         rows = standing_rows(self._study, self._plan, standings)
         line = self._line(rows)
@@ -94,7 +106,9 @@ class StudyDisplay:
             self._looks.popleft()
         begun, before = self._looks[0]
         rate = (done - before) / max(now - begun, 1e-9)
-        left = sum(row["steps"] * (1 - row["failed"] / row["runs"]) for row in rows) - done
+        left = sum(row["steps"] for row in rows if not row["failed"]) - sum(
+            row["steps_done"] for row in rows if not row["failed"]
+        )
         counts = {state: sum(row[state] for row in rows) for state in STATES}
         words = [f"{count} {state}" for state, count in counts.items() if count]
         if left and rate > 0:

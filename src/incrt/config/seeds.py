@@ -2,6 +2,8 @@
 
 import re
 
+from incrt.config.rules import LARGEST
+
 _MOST_SEEDS = 10_000
 
 
@@ -14,6 +16,8 @@ def parse_seeds(text: str) -> list[int]:
             raise ValueError(f"seeds must be numbers and ranges such as 42-51 or 1,5,7-9; got {text!r}")
         first = int(found[1])
         last = first if found[2] is None else int(found[2])
+        if last > LARGEST:
+            raise ValueError(f"seeds must be at most {LARGEST:g}, got {text!r}")
         if not first <= last < first + _MOST_SEEDS:
             raise ValueError(
                 f"seeds must be ranges from the lower to the higher number, of {_MOST_SEEDS} at most; got {text!r}"

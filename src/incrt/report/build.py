@@ -1,5 +1,7 @@
 """The report of a folder of studies: the page, and beside it every table, figure and row as a file of its own."""
 
+import csv
+import io
 from pathlib import Path
 
 from incrt.files import write_whole
@@ -9,6 +11,8 @@ from incrt.report.claims import judge
 from incrt.report.claims.verdicts import Verdict
 from incrt.report.outcomes import Material, Outcome, Reference, to_csv
 from incrt.report.page import render
+from incrt.report.selection import deltas, diverged, of_preset
+from incrt.report.statistics import rate, summarise
 from incrt.report.tables import make_tables, table
 
 PAGE = "report.html"
@@ -24,6 +28,7 @@ def build_report(material: Material, title: str, out: Path) -> dict[str, list[Ve
     try:
         _write(out / "runs.csv", to_csv(material.outcomes, Outcome))
         _write(out / "references.csv", to_csv(material.references, Reference))
+        _write(out / "cells.csv", _cells(material))
         for preset, found in of_preset.items():
             for each in found:
                 for ending, form in _FORMS.items():
@@ -36,6 +41,25 @@ def build_report(material: Material, title: str, out: Path) -> dict[str, list[Ve
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error}") from None
     return verdicts
+
+
+def _cells(material: Material) -> str:
+    """The statistics of every variant, regime and condition as numbers, a line each."""
+    lines = []
+    for preset in dict.fromkeys(study.preset for study in material.studies):
+        runs = of_preset(material, preset)
+        for place in dict.fromkeys((each.study, each.variant, each.tau_z, each.condition) for each in runs.outcomes):
+            found = runs.cell(*place)
+            succeeded = rate(sum(each.success for each in found), len(found))
+            about = dict(zip(("study", "variant", "tau_z", "condition"), place, strict=True))
+            counts = {"runs": len(found), "diverged": diverged(found), "successes": succeeded.count}
+            wilson = {"wilson_low": succeeded.low, "wilson_high": succeeded.high}
+            lines.append({"preset": preset, **about, **counts, **wilson, **vars(summarise(deltas(found)))})
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
 
 
 def _write(path: Path, text: str) -> None:

@@ -75,7 +75,8 @@ def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        failed.setdefault(name, f"cannot be read: {error if isinstance(error, ValueError) else repr(error)}")
+        said = str(error) if isinstance(error, ValueError) else repr(error)
+        failed.setdefault(name, f"cannot be read: {said}; remove it, and the study's command makes it anew")
 
 
 def _outcomes(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Outcome]:

@@ -16,7 +16,7 @@ from incrt.sac.checkpoint import steps_saved
 from incrt.studies.backend import Backend, Ended
 from incrt.studies.store import PlannedRun, Standing, Store, standing
 from incrt.studies.study import Study
-from incrt.studies.tasks import Task, halves, split
+from incrt.studies.tasks import Found, Task, halves, split
 
 _DEATHS = 3
 """Deaths in a row without any progress after which a batch is halved."""
@@ -63,10 +63,10 @@ class Schedule:
         self._tries: dict[tuple[Path, ...], _Tries] = {}
         self._retry_at = 0.0
 
-    def run(self, tell: Callable[[Sequence[Standing | None]], None], stop: Callable[[], bool]) -> Result:
+    def run(self, tell: Callable[[Sequence[Standing]], None], stop: Callable[[], bool]) -> Result:
         """Until every run is finished or given up, or until ``stop`` says so.
 
-        ``tell`` is shown how far each run is, None standing for one that failed.
+        ``tell`` is shown how far each run is.
         """
         self._store.forget_failed(self._study)
         waiting = deque(self._tasks(self.standings()))
@@ -91,7 +91,7 @@ class Schedule:
                 if is_stopping or not left:
                     break
                 waiting.extend(self._try_again(standings))
-        finished = sum(each is not None and each.state == "finished" for each in standings)
+        finished = sum(each.state == "finished" for each in standings)
         return Result(finished, self._failed, is_stopping and bool(left), no_space)
 
     def _start(self, task: Task) -> None:
@@ -99,7 +99,7 @@ class Schedule:
         self._tries[task.folders] = _Tries(deaths, _progress(task))
         self._backend.start(task)
 
-    def _try_again(self, standings: Sequence[Standing | None]) -> list[Task]:
+    def _try_again(self, standings: Sequence[Standing]) -> list[Task]:
         """What is left was in another process's hands, or its worker was asked to stop: look again now and then."""
         time.sleep(_LOOK_EVERY)
         if time.monotonic() < self._retry_at:
@@ -107,29 +107,31 @@ class Schedule:
         self._retry_at = time.monotonic() + _SECONDS_BEFORE_RETRY
         return self._tasks(standings)
 
-    def standings(self) -> list[Standing | None]:
-        """How far each run of the study is; None for one that failed."""
-        found: list[Standing | None] = []
+    def standings(self) -> list[Standing]:
+        """How far each run of the study is."""
+        found: list[Standing] = []
         for run in self._plan:
             if run.folder in self._finished:
                 found.append(Standing("finished", run.cell.sac.steps))
                 continue
-            each = None if run.folder in self._failed else standing(run, self._study.tests)
-            if each is not None and each.state == "finished":
+            each = standing(run, self._study.tests)
+            if run.folder in self._failed:
+                each = Standing("failed", each.step)
+            elif each.state == "finished":
                 self._finished.add(run.folder)
             found.append(each)
         return found
 
-    def _unfinished(self, standings: Sequence[Standing | None]) -> list[PlannedRun]:
+    def _unfinished(self, standings: Sequence[Standing]) -> list[PlannedRun]:
         pairs = zip(self._plan, standings, strict=True)
-        return [run for run, each in pairs if each is not None and each.state != "finished"]
+        return [run for run, each in pairs if each.state not in {"finished", "failed"}]
 
-    def _tasks(self, standings: Sequence[Standing | None]) -> list[Task]:
+    def _tasks(self, standings: Sequence[Standing]) -> list[Task]:
         """Batches of what is not finished and not in another process's hands."""
         idle = [
             run
             for run, each in zip(self._plan, standings, strict=True)
-            if each is not None and each.state not in {"finished", "training"}
+            if each.state not in {"finished", "failed", "training"}
         ]
         return split(self._store, self._study, idle, self._how.batch, self._how.device, self._how.cores)
 
@@ -138,7 +140,7 @@ class Schedule:
         if end.found is not None:
             for folder, why in end.found.problems.items():
                 self._give_up(Path(folder), why)
-        if is_stopping or (end.found is not None and not end.found.stopped):
+        if is_stopping or (end.found is not None and not self._left_undone(end.task, end.found)):
             return []
         before = self._tries[end.task.folders]
         deaths = 1 if _progress(end.task) > before.progress else before.deaths + 1
@@ -147,8 +149,15 @@ class Schedule:
             return [end.task]
         if len(end.task.runs) > 1:
             return halves(end.task)
-        self._give_up(end.task.runs[0].folder, f"given up after {deaths} tries: {end.death or 'stopped by a signal'}")
+        why = end.death or "its worker left it undone"
+        self._give_up(end.task.runs[0].folder, f"given up after {deaths} tries: {why}")
         return []
+
+    def _left_undone(self, task: Task, found: Found) -> bool:
+        """Whether there are runs that the worker could have finished and has not: someone else stopped it, perhaps."""
+        left_out = {*found.held, *map(str, self._failed)}
+        mine = [run for run in task.runs if str(run.folder) not in left_out]
+        return any(standing(run, self._study.tests).state != "finished" for run in mine)
 
     def _give_up(self, folder: Path, why: str) -> None:
         self._failed[folder] = why

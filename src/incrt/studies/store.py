@@ -48,7 +48,7 @@ class Standing(NamedTuple):
     """How far a run is."""
 
     state: str
-    """waiting, training, stopped, trained (not evaluated yet) or finished."""
+    """waiting, training, stopped, trained (not evaluated yet), finished or failed."""
     step: int
 
 
@@ -59,9 +59,9 @@ class Store:
         self.path = path
 
     def enter(self, study: Study) -> tuple[Study, bool]:
-        """Note that a study is asked for; seeds that were asked for before stay in it.
+        """Note that a study is asked for; seeds that were asked for before stay in it, as long as any of its runs do.
 
-        Gives the study as noted, and whether it takes the place of another one of its name.
+        Gives the study as noted, and whether runs that it named before are no longer in it.
         """
         path = self._studies / f"{study.name}-{study.preset}.json"
         replaces = False
@@ -69,9 +69,10 @@ class Store:
             with self._lock():
                 if path.exists():
                     before = _from_json(path)
-                    replaces = before != _with_seeds(study, before.seeds)
-                    if not replaces:
-                        study = _with_seeds(study, tuple(sorted({*before.seeds, *study.seeds})))
+                    keys, keys_before = ({cell.key for cell in each.cells} for each in (study, before))
+                    replaces = not keys_before <= keys
+                    if keys & keys_before:
+                        study = dataclasses.replace(study, seeds=tuple(sorted({*before.seeds, *study.seeds})))
                 write_whole(path, (json.dumps(_to_json(study), indent=2) + "\n").encode())
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from None
@@ -145,9 +146,17 @@ def standing(run: PlannedRun, tests: Mapping[str, Mapping[str, Any]]) -> Standin
         if is_held(run.folder):
             return Standing("training", step)
         return Standing("stopped" if step else "waiting", step)
-    wanted = [evaluation_file(run.folder, changes) for changes in tests.values()]
-    is_evaluated = all(path.exists() for path in (*wanted, run.folder / EPISODES))
-    return Standing("finished" if is_evaluated else "trained", run.cell.sac.steps)
+    is_evaluated = all(is_evaluation(evaluation_file(run.folder, changes)) for changes in tests.values())
+    is_finished = is_evaluated and (run.folder / EPISODES).exists()
+    return Standing("finished" if is_finished else "trained", run.cell.sac.steps)
+
+
+def is_evaluation(path: Path) -> bool:
+    """Whether figures of a run can be read here; what is damaged is made anew."""
+    try:
+        return "training" in read_json(path)
+    except (ValueError, TypeError):
+        return False
 
 
 def _last_step(log: Path) -> int:
@@ -159,10 +168,6 @@ def _last_step(log: Path) -> int:
         return int(json.loads(lines[-2])["step"])
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         return 0
-
-
-def _with_seeds(study: Study, seeds: tuple[int, ...]) -> Study:
-    return dataclasses.replace(study, seeds=seeds)
 
 
 def _to_json(study: Study) -> dict[str, Any]:

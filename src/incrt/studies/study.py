@@ -129,7 +129,9 @@ def load_study(name: str, preset_name: str, seeds: Sequence[int] | None = None) 
     if path.parent != _DECLARED and (_DECLARED / path.name).exists():
         raise ValueError(f"study {name}: the library has a study {path.stem} of its own; give the file another name")
     try:
-        return _build(path.stem, _parse(path), preset_name, seeds)
+        declared = _parse(path)
+        _check_trainers(path, declared.get("trained_by", ()))
+        return _build(path.stem, declared, preset_name, seeds)
     except ValueError as error:
         raise ValueError(f"study {name}: {error}") from None
 
@@ -141,6 +143,8 @@ def command_name(name: str) -> str:
 
 def _find(name: str) -> Path:
     path = Path(name) if name.endswith(".toml") else _DECLARED / f"{name}.toml"
+    if name.endswith(".toml") and not path.is_file():
+        raise ValueError(f"there is no file {name}")
     if not path.is_file() or (path.parent == _DECLARED and not re.fullmatch(r"\w+", path.stem)):
         known = ", ".join(sorted(each.stem for each in _DECLARED.glob("*.toml")))
         raise ValueError(f"there is no study {name!r}; accepted: {known}, or a file that ends in .toml")
@@ -194,7 +198,18 @@ def _build(name: str, declared: Mapping[str, Any], preset_name: str, seeds: Sequ
     return found
 
 
+def _check_trainers(path: Path, names: Sequence[Any]) -> None:
+    """Refuse studies to train the runs that neither the library has nor the folder of the file."""
+    known = {each.stem for folder in (_DECLARED, path.parent) for each in folder.glob("*.toml")}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"trained_by must name studies, such as {', '.join(sorted(known))}; got {name!r}")
+
+
 def _check(study: Study) -> None:
+    for name in (*study.variants, *study.conditions):
+        if not name.strip() or not name.isprintable():
+            raise ValueError(f"variants and conditions must have names that can be printed on one line, got {name!r}")
     if study.compare is not None and study.compare not in study.variants:
         raise ValueError(f"compare must be one of the variants {', '.join(study.variants)}; got {study.compare!r}")
     places = [(cell.variant, cell.bench.tau_z) for cell in study.cells]
@@ -204,16 +219,20 @@ def _check(study: Study) -> None:
     for cell in study.cells:
         if (other := same.setdefault(cell.key, cell.variant)) != cell.variant:
             raise ValueError(f"variants {other!r} and {cell.variant!r} are the same runs")
-    if not all(isinstance(name, str) for name in study.trained_by):
-        raise ValueError(f"trained_by must be a list of studies' names, got {list(study.trained_by)!r}")
     for name, changes in study.conditions.items():
-        if not name.strip() or not isinstance(changes, dict) or not changes:
-            raise ValueError(f"condition {name!r} must have a name and name at least one field of the bench")
-        for cell in study.cells:
-            try:
-                cell.bench.replace(**changes)
-            except ValueError as error:
-                raise ValueError(f"condition {name!r}: {error}") from None
+        _check_condition(study, name, changes)
+
+
+def _check_condition(study: Study, name: str, changes: Any) -> None:
+    if not isinstance(changes, dict) or not changes:
+        raise ValueError(f"condition {name!r} must name at least one field of the bench")
+    if "window" in changes:
+        raise ValueError(f"condition {name!r}: window cannot change after training, it is the policy's own")
+    for cell in study.cells:
+        try:
+            cell.bench.replace(**changes)
+        except ValueError as error:
+            raise ValueError(f"condition {name!r}: {error}") from None
 
 
 def _parts(where: str, changes: Any) -> Mapping[str, Mapping[str, Any]]:

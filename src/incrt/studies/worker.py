@@ -18,7 +18,7 @@ from incrt.runs import evaluate_run, find_runs, is_over, read_json, reference_ev
 from incrt.sac.folder import HeldError
 from incrt.sac.training import Job, bench_job, train
 from incrt.studies.episodes import record_episodes
-from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
+from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file, is_evaluation
 from incrt.studies.tasks import Found, Task
 from incrt.tuning import CONTROLLERS
 
@@ -87,7 +87,7 @@ def _evaluate(task: Task, runs: list[PlannedRun], found: Found) -> None:
 
 def _evaluate_on(run: PlannedRun, condition: str, changes: Mapping[str, Any]) -> None:
     path, episodes = evaluation_file(run.folder, changes), run.folder / EPISODES
-    if path.exists() and (changes or episodes.exists()):
+    if is_evaluation(path) and (changes or episodes.exists()):
         return
     (trained,) = find_runs(run.folder)
     figures, trajectory = evaluate_run(trained, **changes)

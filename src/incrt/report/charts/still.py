@@ -128,6 +128,9 @@ def _panel(axes: Axes, panel: Panel) -> None:
 def _heat(axes: Axes, heat: Heatmap) -> None:
     mesh = axes.pcolormesh(heat.x, heat.y, heat.z, cmap=_MAP, shading="nearest", rasterized=True)
     axes.grid(visible=False)
+    for axis, places in ((axes.xaxis, heat.x), (axes.yaxis, heat.y)):
+        if (np.asarray(places) % 1 == 0).all():  # it counts
+            axis.set_major_locator(MaxNLocator(integer=True))
     axes.figure.colorbar(mesh, ax=axes, label=_plain(heat.label))
 
 

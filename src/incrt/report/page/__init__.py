@@ -39,6 +39,7 @@ def render(
     assets = files("incrt.report.page") / "assets"
     return Template((assets / "template.html").read_text(encoding="utf-8")).substitute(
         title=text(title),
+        plain_title=html.escape(title),
         style=(assets / "page.css").read_text(encoding="utf-8"),
         script=(assets / "page.js").read_text(encoding="utf-8"),
         plotly=get_plotlyjs(),
@@ -65,12 +66,21 @@ def _by_preset(parts: Mapping[str, Iterable[str]]) -> str:
 
 
 def _verdict_table(preset: str, verdicts: Sequence[Verdict]) -> str:
-    said = [verdict.judgement for verdict in verdicts]
-    summary = ", ".join(f"{said.count(each)} {word}" for each, word in _SAYINGS.items())
+    """Claims that runs speak to; below them, folded, those that none does."""
+    spoken, silent = ([each for each in verdicts if bool(each.n) == has_runs] for has_runs in (True, False))
+    said = [verdict.judgement for verdict in spoken]
+    summary = ", ".join(f"{said.count(each)} {word}" for each, word in _SAYINGS.items()) + "."
+    parts = [tag("p", summary), _verdict_rows(f"Verdicts, preset {preset}", preset, spoken)] if spoken else []
+    if silent:
+        heading = tag("summary", f"{len(silent)} claims that no run here speaks to")
+        parts.append(tag("details", heading + _verdict_rows(f"Open claims, preset {preset}", preset, silent)))
+    return "".join(parts)
+
+
+def _verdict_rows(name: str, preset: str, verdicts: Sequence[Verdict]) -> str:
     head = "".join(tag("th", each, scope="col") for each in ("Verdict", "Claim", "n", "Ours", "The paper's"))
     rows = (_verdict_row(preset, verdict) for verdict in verdicts)
-    name = f"Verdicts, preset {preset}"
-    return tag("p", summary + ".") + tag("div", table_box("", head, rows), class_="verdicts", aria_label=name)
+    return tag("div", table_box(name, head, rows, is_caption_shown=False), class_="verdicts")
 
 
 def _verdict_row(preset: str, verdict: Verdict) -> str:

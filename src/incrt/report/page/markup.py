@@ -23,14 +23,12 @@ def tag(name: str, inside: str, **attributes: object) -> str:
     return f"<{name}{''.join(written)}>{inside}</{name}>"
 
 
-def table_box(caption: str, head: str, rows: Iterable[str], **attributes: object) -> str:
+def table_box(name: str, head: str, rows: Iterable[str], *, is_caption_shown: bool = True) -> str:
     """A table that scrolls in a box of its own where it is too wide."""
-    named = tag("caption", text(caption)) if caption else ""
+    caption = tag("caption", text(name)) if is_caption_shown else ""
     body = tag("thead", tag("tr", head)) + tag("tbody", "\n".join(rows))
     # What scrolls must be reached by the keyboard.
-    return tag(
-        "div", tag("table", named + body), class_="box", tabindex=0, role="region", aria_label=caption, **attributes
-    )
+    return tag("div", tag("table", caption + body), class_="box", tabindex=0, role="region", aria_label=name)
 
 
 def plain_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -7,6 +7,8 @@ from incrt.config import format_seeds
 from incrt.report.outcomes import Material, StudyRecord
 from incrt.report.page.markup import plain_table, tag, text
 
+_ONE = {"runs": "run", "studies": "study", "presets": "preset"}
+
 
 def counts(material: Material) -> str:
     """How many runs there are, each once, whatever studies name it."""
@@ -19,7 +21,8 @@ def counts(material: Material) -> str:
         "studies": len({each.name for each in material.studies}),
         "presets": len({each.preset for each in material.studies}),
     }
-    entries = (tag("div", tag("dt", name) + tag("dd", str(value))) for name, value in figures.items())
+    words = {name: name if value != 1 else _ONE.get(name, name) for name, value in figures.items()}
+    entries = (tag("div", tag("dt", words[name]) + tag("dd", str(value))) for name, value in figures.items())
     return tag("dl", "".join(entries), class_="counts")
 
 
@@ -29,7 +32,7 @@ def failed_runs(material: Material) -> str:
     if not failed:
         return tag("p", "None.")
     rows = ((folder, ", ".join(studies), why) for folder, (studies, why) in failed.items())
-    return plain_table("", ("Run", "Study", "Why"), rows)
+    return plain_table("Failed runs", ("Run", "Study", "Why"), rows)
 
 
 def _failures(material: Material) -> dict[str, tuple[list[str], str]]:

@@ -23,13 +23,14 @@ from incrt.report.tables.rows import (
     tau_text,
 )
 from incrt.report.tables.table import Column, Row, Table
-from incrt.report.wording import interval_text, mean_text, number, p_text, rate_text
+from incrt.report.wording import difference_text, interval_text, mean_text, number, p_text, rate_text
 
 _COUNT = Column("n")
 _STD = Column("std")
 _MEDIAN = Column("median")
 _IQM = Column("IQM [BCa95]")
 _HEADS = Column("K at the end")
+_DIFFERENCE = Column("difference [Welch95]")
 _P = Column("p (Mann-Whitney)")
 _COHENS_D = Column("Cohen's d")
 _NOTES = (
@@ -65,7 +66,7 @@ def _study_table(runs: Runs, study: StudyRecord) -> Table:
     tested = any(each.condition for each in runs.outcomes if each.study == study.name)
     columns = (
         *(NAME, TAU_Z, *((CONDITION,) if tested else ()), _COUNT, DIVERGED, SUCCESS, DELTA, _STD, _MEDIAN, _IQM),
-        *(HEADROOM, TORQUE_TV, _HEADS, *((_P, _COHENS_D) if study.compare else ())),
+        *(HEADROOM, TORQUE_TV, _HEADS, *((_DIFFERENCE, _P, _COHENS_D) if study.compare else ())),
     )
     rows: list[Row] = []
     for tau_z in runs.regimes(study.name):
@@ -103,7 +104,11 @@ def _own_cells(found: Sequence[Outcome]) -> Cells:
 
 def _against(found: Sequence[Outcome], others: Sequence[Outcome]) -> Cells:
     comparison = compare(deltas(found), deltas(others))
-    return {_P: p_text(comparison.p), _COHENS_D: number(comparison.cohens_d)}
+    return {
+        _DIFFERENCE: difference_text(comparison),
+        _P: p_text(comparison.p),
+        _COHENS_D: number(comparison.cohens_d),
+    }
 
 
 def _heads_text(heads: Sequence[int]) -> str | None:
@@ -118,8 +123,8 @@ def _notes(runs: Runs, study: StudyRecord) -> tuple[str, ...]:
     notes = [study.about, *_NOTES]
     if study.compare:
         notes.append(
-            f"p and Cohen's d are against {study.compare} in the same regime: d is positive where the variant's Δ% is "
-            "higher, which is worse; p is not corrected for many comparisons."
+            f"Difference, p and Cohen's d are against {study.compare} in the same regime: positive where the variant's "
+            "Δ% is higher, which is worse; they are not corrected for many comparisons."
         )
     there = len(runs.of(study.name))
     if there < study.runs_wanted:

@@ -99,18 +99,20 @@ def to_latex(table: Table) -> str:
 
     return "\n".join(
         [
+            r"% needs \usepackage{booktabs,graphicx}",
             r"\begin{table}",
             r"\centering\footnotesize",
             rf"\caption{{{escape_latex(' '.join([table.title + '.', *table.notes]))}}}",
-            rf"\label{{tab:{table.name.replace('_', '-')}}}",
+            rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.title.lower()).strip('-')}}}",
             r"\setlength{\tabcolsep}{4pt}",
+            r"\resizebox{\linewidth}{!}{%",
             rf"\begin{{tabular}}{{{''.join(column.align[0] for column in table.columns)}}}",
             r"\toprule",
             line([column.heading for column in table.columns]),
             r"\midrule",
             *(line([_MISSING if cell is None else cell for cell in row.cells]) for row in table.rows),
             r"\bottomrule",
-            r"\end{tabular}",
+            r"\end{tabular}}",
             r"\end{table}",
             "",
         ]
