@@ -202,7 +202,7 @@ def test_with_enough_torque_the_clairvoyant_reaches_its_velocity_in_one_step(del
     assert max(errors) < 1e-3
 
 
-@pytest.mark.parametrize("delay", [1, 3])
+@pytest.mark.parametrize("delay", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_clairvoyant_knows_what_is_pending(delay: int) -> None:
     config = preset("memory", tau_z=5.0, delay=delay, eval_payloads=(0.3,), eval_rollouts=1)
     rmse = {name: evaluate(config, reference_controller(name, config))[0].rmse for name in ("observer", "clairvoyant")}

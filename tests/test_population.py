@@ -80,6 +80,7 @@ def test_a_run_is_the_same_to_the_bit_alone_and_in_company() -> None:
     assert_same(saved[2].state, alone(8))
 
 
+@pytest.mark.slow
 def test_in_a_batch_of_eight_a_run_draws_as_alone_and_learns_the_same() -> None:
     together = healthy_company()[0]
     _, saved, _ = trained([small_run(42, sac=SAC.replace(steps=220))])

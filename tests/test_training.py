@@ -111,6 +111,7 @@ def test_a_second_signal_acts_as_it_always_does() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_training_that_was_killed_goes_on_as_if_it_was_not() -> None:
     """Three kills here; ``python benchmarks/kill_resume.py`` has twenty, of longer runs."""
     script = Path(__file__).parent.parent / "benchmarks" / "kill_resume.py"
