@@ -169,6 +169,7 @@ def test_only_the_clairvoyant_profits_from_the_truth(name: str) -> None:
         assert blind == seeing
 
 
+@pytest.mark.slow
 def test_references_work_with_the_other_feature_matrix() -> None:
     config = preset("memory", features="tanh_viscous", horizon=40, eval_payloads=(0.75,), eval_rollouts=1)
     rmse = {name: evaluate(config, reference_controller(name, config))[0].rmse for name in CONTROLLERS}

@@ -1,12 +1,14 @@
 """Batches as tasks of Ray, on this machine; ``python benchmarks/study_kill.py --backend ray`` has nodes that die."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import ray
-from small_studies import TESTS, one_task, small_study
+from small_studies import SMALL, TESTS, one_task, small_study
 
+from incrt.sac.checkpoint import steps_saved
 from incrt.studies.ray_backend import RayBackend
 from incrt.studies.schedule import How, Schedule
 from incrt.studies.store import Store, standing
@@ -41,10 +43,20 @@ def test_what_a_task_says_and_how_it_dies_is_passed_on(tmp_path: Path) -> None:
     (end,) = backend.ended(60)
     assert end.found is None
     assert "device must be one of auto, cpu, gpu" in (end.death or "")
+
+
+def test_a_task_that_is_stopped_saves_what_was_done(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    task = one_task(store, small_study(tmp_path, SMALL.replace("steps = 140", "steps = 1000000")))
+    backend = RayBackend(None, "cpu", 1)
     backend.start(task)
+    until = time.monotonic() + 100
+    while not any(standing(run, TESTS).step for run in task.runs) and time.monotonic() < until:
+        time.sleep(0.1)
     backend.stop()
     (end,) = backend.ended(60)
     assert end.found is None or end.found.stopped
+    assert any(steps_saved(run.folder / "checkpoint") for run in task.runs)
     assert backend.ended(0) == []
 
 
