@@ -103,6 +103,7 @@ def material(*samples: Sequence[Outcome], compare: str | None = None) -> Materia
                 trained_by=(),
                 runs_wanted=len({each.folder for each in own}),
                 failed=(),
+                unread=(),
                 configuration={},
                 command=f"incrt study run {name}",
             )

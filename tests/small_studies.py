@@ -40,5 +40,5 @@ def small_study(folder: Path, text: str = SMALL, preset: str = "memory") -> Stud
 
 def one_task(store: Store, study: Study) -> Task:
     """All runs of a study in one batch on the CPU."""
-    (task,) = split(store, study, store.planned(study), 100, "cpu", None)
+    (task,) = split(store, study, store.planned(study), 10_000, "cpu", None)
     return task

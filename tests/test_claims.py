@@ -32,6 +32,7 @@ def test_without_runs_nothing_can_be_told_and_the_command_is_named() -> None:
     assert len(found) == 20
     assert {each.judgement for each in found} == {"cannot tell"}
     assert {each.n for each in found} == {0}
+    assert {each.is_open for each in found if each.claim.name != "prune bound"} == {True}
     assert all("incrt study run " in each.why for each in found)
     assert {each.judgement for each in judge(material(main_runs()), "memory")} == {"cannot tell"}
 
@@ -108,6 +109,18 @@ def test_survivors_are_not_taken_for_all() -> None:
     wide = [sample("main", "runtime", tau_z, around(-50, 20)) for tau_z in (1.0, 2.0)]
     narrow = sample("main", "runtime", 5.0, [*around(-50, 2), None])
     assert verdict("spread", *wide, narrow).judgement == "cannot tell"
+
+
+def test_survivors_of_the_others_are_not_taken_for_all_either() -> None:
+    grown = sample("main", "runtime", 5.0, around(-50, 1))
+    fixed = sample("static", "static K=7", 5.0, [*around(-50, 1, 6), *[None] * 4])  # four of ten fail, as in the paper
+    assert verdict("better than static K=7 at τ_z = 5 s", grown, fixed).judgement == "cannot tell"
+    usual = sample("sensitivity", "default", 2.0, [*around(-50, 2, 30), None])
+    other = sample("sensitivity", "N 500", 2.0, around(-50, 2, 30))
+    assert verdict("other settings", usual, other, compare="default").judgement == "cannot tell"
+    lost = verdict("better than static K=7 at τ_z = 5 s", grown, sample("static", "static K=7", 5.0, [None] * 10))
+    assert lost.ours == "τ_z = 5: no figures (diverged and left out: 10)"
+    assert not lost.is_open
 
 
 def test_a_small_difference_holds_and_is_said_to_be_smaller_than_the_papers() -> None:

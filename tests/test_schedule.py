@@ -73,7 +73,13 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def study(tmp_path: Path, store: Store) -> Study:
-    return store.enter(small_study(tmp_path))[0]
+    entered, _ = store.enter(small_study(tmp_path))
+    for cell in entered.cells:
+        for changes in TESTS.values():
+            path = store.references(cell.bench, changes)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    return entered
 
 
 def run(
@@ -173,7 +179,7 @@ def test_runs_of_another_process_are_left_to_it_and_taken_over_if_it_ends(store:
 
 
 def test_a_stop_is_passed_on_and_nothing_more_is_started(store: Store, study: Study) -> None:
-    result, backend = run(store, study, lambda *_: Found(stopped=True), batch=1, stop=lambda: True)
+    result, backend = run(store, study, lambda *_: Found(), batch=1, stop=lambda: True)
     assert backend.stopped
     assert len(backend.started) == 1
     assert (result.stopped, result.finished) == (True, 0)
@@ -188,7 +194,7 @@ def test_a_stop_is_no_death(store: Store, study: Study) -> None:
 
 def test_a_worker_that_someone_else_stopped_is_started_again_at_once(store: Store, study: Study) -> None:
     def script(task: Task, tries: int) -> Found:
-        return finish(*task.runs) if tries else Found(stopped=True)
+        return finish(*task.runs) if tries else Found()
 
     result, backend = run(store, study, script, batch=2)
     assert result.finished == 4
@@ -224,5 +230,5 @@ def test_tasks_and_their_ends_travel_as_json(store: Store, study: Study) -> None
     schedule_ = Schedule(store, study, ScriptedBackend(lambda *_: None), How("gpu", 2, 3))
     for task in schedule_._tasks(schedule_.standings()):  # noqa: SLF001
         assert Task.from_json(task.to_json()) == task
-    found = Found({"a": "b"}, ["c"], stopped=True, no_space="d")
+    found = Found({"a": "b"}, ["c"], no_space="d")
     assert Found(**json.loads(found.to_json())) == found

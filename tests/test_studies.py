@@ -27,6 +27,7 @@ from incrt.sac import training
 from incrt.sac.folder import is_held
 from incrt.studies import worker
 from incrt.studies.backend import LocalBackend
+from incrt.studies.schedule import How, Schedule
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file, standing
 from incrt.studies.study import Study
 from incrt.studies.tasks import Task
@@ -46,7 +47,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Study]:
     store = Store(folder / "out")
     study = store.enter(small_study(folder))[0]
     found = work(one_task(store, study), say_nothing)
-    assert (found.problems, found.held, found.stopped, found.no_space) == ({}, [], False, None)
+    assert (found.problems, found.held, found.no_space) == ({}, [], None)
     return store, study
 
 
@@ -170,7 +171,7 @@ def test_a_damaged_run_is_named_and_the_others_go_on(trained: tuple[Store, Study
         path.write_bytes(b"nonsense")
     (runs[1].folder / "policy.safetensors").write_bytes(b"nonsense")
     (runs[1].folder / "eval.json").unlink()
-    (runs[2].folder / "eval.json").write_text("nonsense")  # made anew from the policy
+    (runs[2].folder / "eval.json").unlink()
     found = work(one_task(store, study), say_nothing)
     assert set(found.problems) == {str(runs[0].folder), str(runs[1].folder)}
     assert "no checkpoint" in found.problems[str(runs[0].folder)]
@@ -189,7 +190,6 @@ def test_a_run_of_another_process_is_left_to_it(tmp_path: Path) -> None:
         assert is_held(first.folder)
         found = work(one_task(store, study), say_nothing)
     assert found.held == [str(first.folder)]
-    assert not found.stopped
     assert {standing(run, TESTS).state for run in others} == {"finished"}
     assert not is_held(first.folder)
     assert standing(first, {}).state == "waiting"
@@ -236,16 +236,59 @@ def test_runs_that_another_study_trains_are_only_evaluated(
     assert found.problems == {str(runs[0].folder): "is not trained: incrt study run with study main trains it"}
 
 
-def test_a_worker_that_dies_says_why(tmp_path: Path) -> None:
-    store = Store(tmp_path / "out")
-    task = one_task(store, small_study(tmp_path))
+def test_a_worker_that_dies_says_how(tmp_path: Path) -> None:
+    task = one_task(Store(tmp_path / "out"), small_study(tmp_path))
     backend = LocalBackend(tmp_path / "logs")
-    backend.start(Task(**{**vars(task), "device": "abacus"}))
+    backend.start(Task(**{**vars(task), "tests": []}))  # no task at all
     assert not backend.has_room()
     (end,) = backend.ended(60)
     assert backend.has_room()
+    assert end.found is None
     assert end.death is not None
-    assert "exit status 1, saying: ValueError: device must be one of auto, cpu, gpu; got 'abacus'" in end.death
+    assert "exit status 1, saying: AttributeError" in end.death
+
+
+def test_what_is_wrong_with_all_runs_is_said_of_all_and_not_tried_again(tmp_path: Path) -> None:
+    task = one_task(Store(tmp_path / "out"), small_study(tmp_path))
+    found = work(Task(**{**vars(task), "device": "abacus"}), say_nothing)
+    assert set(found.problems) == {str(folder) for folder in task.folders}
+    assert set(found.problems.values()) == {"device must be one of auto, cpu, gpu; got 'abacus'"}
+
+
+def test_a_long_answer_does_not_block_the_worker(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    study = dataclasses.replace(small_study(tmp_path), seeds=tuple(range(600)), trained_by=("main",))
+    backend = LocalBackend(tmp_path / "logs")
+    backend.start(one_task(store, study))
+    (end,) = backend.ended(60)
+    assert end.found is not None
+    assert len(end.found.problems) == 1200
+    assert len(end.found.to_json()) > 2**17
+
+
+def test_references_that_are_gone_or_damaged_are_made_anew(trained: tuple[Store, Study], tmp_path: Path) -> None:
+    store, study, runs = copied(trained, tmp_path)
+    path = store.references(runs[0].cell.bench, {})
+    before = path.read_bytes()
+    path.write_text('[{"x": 1}]')
+    assert read_material(store.path).studies[0].unread
+    assert of_preset(read_material(store.path), "memory").given_up("small") == 0  # no run is lost
+    path.unlink()
+    backend = LocalBackend(tmp_path / "logs")
+    result = Schedule(store, study, backend, How("cpu", 4, None)).run(lambda _: None, lambda: False)
+    assert result.finished == 4
+    assert path.read_bytes() == before
+
+
+def test_a_condition_that_could_not_be_tested_is_among_what_failed(
+    trained: tuple[Store, Study], tmp_path: Path
+) -> None:
+    store, study, runs = copied(trained, tmp_path)
+    evaluation_file(runs[0].folder, TESTS["payload 1 kg"]).unlink()
+    store.note_failed(study, runs[0].folder, "the arm fell off")
+    store.note_failed(study, runs[1].folder, "was done since")
+    failed = dict(read_material(store.path).studies[0].failed)
+    assert failed == {str(runs[0].folder.relative_to(store.path)): "the arm fell off"}
 
 
 def test_the_command_goes_on_with_what_is_there(
@@ -253,9 +296,11 @@ def test_the_command_goes_on_with_what_is_there(
 ) -> None:
     store, _, runs = copied(trained, tmp_path)
     (tmp_path / "small.toml").write_text(SMALL)
-    (runs[0].folder / "eval.json").unlink()
+    before = (runs[0].folder / "eval.json").read_bytes()
+    (runs[0].folder / "eval.json").write_text("nonsense")
     main(["study", "run", str(tmp_path / "small.toml"), "--out", str(store.path), "--device", "cpu"])
     assert "4 of 4 runs are finished" in capsys.readouterr().err
+    assert (runs[0].folder / "eval.json").read_bytes() == before  # made anew from the policy
     main(["study", "status", str(store.path), "--json"])
     rows = json.loads(capsys.readouterr().out)
     assert [(row["variant"], row["finished"], row["steps_done"]) for row in rows] == [

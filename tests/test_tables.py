@@ -20,9 +20,10 @@ STATICS = ("static K=2 (phase 1)", "static K=7", "static K=8")
 @pytest.fixture(scope="module")
 def everything() -> Material:
     """All the studies of the paper, and one with conditions."""
+    grown = [sample("main", "runtime", tau_z, around(-50, 10)) for tau_z in WINDOWS]
     return material(
-        *(sample("main", "runtime", tau_z, around(-50, 10)) for tau_z in WINDOWS),
-        *(sample("static", "runtime", tau_z, around(-50, 10)) for tau_z in WINDOWS),
+        *grown,
+        *([dataclasses.replace(each, study="static") for each in runs] for runs in grown),  # the same runs
         *(sample("static", name, tau_z, around(-40, 10), encoder="static") for name in STATICS for tau_z in WINDOWS),
         *(sample("k_max", f"K_max {k}", 2.0, around(-45 - k / 10, 8), heads=k) for k in (2, 4, 8, 16)),
         *(

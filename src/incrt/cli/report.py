@@ -40,7 +40,7 @@ class Report:
         with log.status("writing the report"):
             found = build_report(material, self.title or self.folder.resolve().name, out)
         for study in material.studies:
-            for line in failure_lines(dict(study.failed)):
+            for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):
                 log.print(line, markup=False, soft_wrap=True)
         rows = [
             {
@@ -51,6 +51,7 @@ class Report:
                 "paper": verdict.claim.paper,
                 "verdict": verdict.judgement,
                 "why": verdict.why,
+                "open": verdict.is_open,
             }
             for preset, verdicts in found.items()
             for verdict in verdicts
@@ -60,7 +61,7 @@ class Report:
             return
         table = new_table("Claims of the paper", ("preset", "verdict", "n"))
         table.add_column("claim")
-        spoken = [row for row in rows if row["n"]]
+        spoken = [row for row in rows if not row["open"]]
         for row in spoken:
             table.add_row(str(row["preset"]), str(row["verdict"]), str(row["n"]), str(row["claim"]))
         if spoken:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from incrt.cli.study_display import StudyDisplay, failure_lines, standing_rows, status_table
 from incrt.cli.terminal import log, new_table, print_json
-from incrt.config import parse_seeds
+from incrt.config import format_seeds, parse_seeds
 from incrt.config.rules import COUNT, whole
 from incrt.sac.population import usable_cores
 from incrt.sac.training import until_signalled
@@ -65,6 +65,8 @@ class RunStudy:
             study, replaces = store.enter(study)
             if replaces:
                 log.print(f"study {study.name} has changed; runs that it no longer names stay there, out of the report")
+            if self.seeds is not None and len(study.seeds) > len(parse_seeds(self.seeds)):
+                log.print(f"seeds that were asked for before stay in the study: {format_seeds(study.seeds)}")
             plan = store.planned(study)
             with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
                 result = Schedule(store, study, backend, how).run(display.update, stop)

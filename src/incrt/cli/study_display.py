@@ -1,5 +1,6 @@
 """How a study shows itself: one view of all its runs, live on a terminal and in plain lines elsewhere."""
 
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,7 @@ def standing_rows(study: Study, plan: Sequence[PlannedRun], standings: Sequence[
                 **{state: counts[state] for state in STATES},
                 "steps_done": done,
                 "steps": cell.sac.steps * len(members),
+                "steps_left": sum(cell.sac.steps - each.step for each in members if each.state != "failed"),
             }
         )
     return rows
@@ -50,9 +52,8 @@ def status_table(study: Study, rows: Sequence[dict[str, Any]]) -> Table:
     table.columns[0].justify = "left"
     for row in rows:
         part = f"{100 * row['steps_done'] / row['steps']:.0f} %"
-        table.add_row(
-            escape(row["variant"]), f"{row['tau_z']:g}", str(row["runs"]), *(str(row[s]) for s in shown), part
-        )
+        counts = [str(row[state]) for state in ("runs", *shown)]
+        table.add_row(escape(row["variant"]), f"{row['tau_z']:g}", *counts, part)
     return table
 
 
@@ -60,7 +61,7 @@ def failure_lines(failed: Mapping[str, str]) -> list[str]:
     """What failed and why; runs that failed for the same reason together."""
     reasons: dict[str, list[str]] = {}
     for run, why in failed.items():
-        reasons.setdefault(why.replace(run, "it"), []).append(run)
+        reasons.setdefault(re.sub(rf"\S*{re.escape(run)}", "it", why), []).append(run)
     return [
         f"failed: {runs[0] if len(runs) == 1 else f'{len(runs)} runs, the first {runs[0]}'}: {why}"
         for why, runs in reasons.items()
@@ -106,9 +107,7 @@ class StudyDisplay:
             self._looks.popleft()
         begun, before = self._looks[0]
         rate = (done - before) / max(now - begun, 1e-9)
-        left = sum(row["steps"] for row in rows if not row["failed"]) - sum(
-            row["steps_done"] for row in rows if not row["failed"]
-        )
+        left = sum(row["steps_left"] for row in rows)
         counts = {state: sum(row[state] for row in rows) for state in STATES}
         words = [f"{count} {state}" for state, count in counts.items() if count]
         if left and rate > 0:

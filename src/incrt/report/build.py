@@ -23,13 +23,14 @@ def build_report(material: Material, title: str, out: Path) -> dict[str, list[Ve
     """Write the report into a folder; gives its verdicts by preset. The page needs nothing of the rest."""
     presets = list(dict.fromkeys(study.preset for study in material.studies))
     verdicts = {preset: judge(material, preset) for preset in presets}
-    of_preset = {preset: make_tables(material, preset) for preset in presets}
+    tables = {preset: make_tables(material, preset) for preset in presets}
     charts = {preset: make_charts(material, preset) for preset in presets}
     try:
+        _write(out / PAGE, render(title, verdicts, tables, charts, material))
         _write(out / "runs.csv", to_csv(material.outcomes, Outcome))
         _write(out / "references.csv", to_csv(material.references, Reference))
         _write(out / "cells.csv", _cells(material))
-        for preset, found in of_preset.items():
+        for preset, found in tables.items():
             for each in found:
                 for ending, form in _FORMS.items():
                     _write(out / "tables" / preset / f"{each.name}{ending}", form(each))
@@ -37,7 +38,6 @@ def build_report(material: Material, title: str, out: Path) -> dict[str, list[Ve
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
         write_all_stills({folders[preset]: found for preset, found in charts.items()})
-        _write(out / PAGE, render(title, verdicts, of_preset, charts, material))
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error}") from None
     return verdicts

@@ -1,7 +1,7 @@
 """What a report is made of: one row a run, one row a reference controller, and what each run left on its way.
 
-Tables, claims and most figures are made from the rows alone, so that they can be made again from ``runs.csv`` and
-``references.csv``.
+The figures in tables and verdicts, and most charts, come from the rows alone, which ``runs.csv`` and ``references.csv``
+keep.
 """
 
 import csv
@@ -152,6 +152,8 @@ class StudyRecord:
     runs_wanted: int
     failed: tuple[tuple[str, str], ...]
     """Runs without an outcome: they could not be trained, evaluated or read, and why."""
+    unread: tuple[str, ...]
+    """What else could not be read, and why."""
     configuration: dict[str, Any]
     """Of each variant and regime: what can be set, as config.json has it."""
     command: str

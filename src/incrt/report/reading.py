@@ -59,11 +59,14 @@ def read_material(folder: Path) -> Material:
                     makers |= {json.dumps(maker, sort_keys=True): maker for maker in made_by}
         own = [each for of_run in found.values() for each in of_run]
         episodes |= _representative_episodes(folder, study, own)
+        missing: dict[str, str] = {}
         for cell in study.cells:
-            with _noting(f"references of {cell.variant}, tau_z = {cell.bench.tau_z:g} s", unread):
+            with _noting(f"reference controllers of {cell.variant}, tau_z = {cell.bench.tau_z:g} s", missing):
                 references += _references(store, study, cell)
-        given_up = {name: why for name, why in store.failed(study).items() if not found.get(name)}
-        studies.append(_record(study, len(plan), {**given_up, **unread}))
+        # What was noted before may have been done since.
+        done = {name for name, of_run in found.items() if len(of_run) == len(study.tests)}
+        given_up = {name: why for name, why in store.failed(study).items() if name not in done}
+        studies.append(_record(study, len(plan), {**given_up, **unread}, missing))
         outcomes += own
     histories = {name: each.history for name, each in logs.items()}
     return Material(studies, outcomes, references, histories, episodes, list(makers.values()))
@@ -76,7 +79,7 @@ def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
         yield
     except (ValueError, KeyError, TypeError, IndexError) as error:
         said = str(error) if isinstance(error, ValueError) else repr(error)
-        failed.setdefault(name, f"cannot be read: {said}; remove it, and the study's command makes it anew")
+        failed.setdefault(name, f"cannot be read: {said}")
 
 
 def _outcomes(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Outcome]:
@@ -118,7 +121,7 @@ def _outcome(
         last_grow=max((each["step"] for each in grows), default=None),
         saturated_at=full[-1] if full and training["heads"] == k_max else None,
         largest_grow_jump=max((_jump(each) for each in grows), default=None),
-        largest_prune_jump=max((_jump(each) / (each["bound"] or math.inf) for each in prunes), default=None),
+        largest_prune_jump=max((_part_of_bound(each) for each in prunes), default=None),
         inside=guarantees.get("inside"),
         rank_settled=guarantees.get("rank_settled"),
     )
@@ -158,6 +161,13 @@ def _jump(event: Mapping[str, Any]) -> float:
     return math.inf if event["jump"] is None else float(event["jump"])
 
 
+def _part_of_bound(event: Mapping[str, Any]) -> float:
+    jump = _jump(event)
+    if event["bound"]:
+        return jump / float(event["bound"])
+    return math.inf if jump > 0 else 0.0
+
+
 def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
     """Of the cell's bench on each test; of cells with the same bench the first one's stand for all."""
     alike = [each for each in study.cells if each.bench.tau_z == cell.bench.tau_z]
@@ -167,7 +177,7 @@ def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
     variant = cell.variant if len(set(paths)) > 1 else ""
     for condition, changes in study.tests.items():
         path = store.references(cell.bench, changes)
-        for row in read_json(path) if path.exists() else ():
+        for row in read_json(path):
             figures = {key: row[key] for key in _OF_REFERENCES}
             yield Reference(study.name, study.preset, variant, cell.bench.tau_z, condition, **figures)
 
@@ -177,7 +187,7 @@ def _made_by(folder: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in maker.items() if key != "from_step"} for maker in makers]
 
 
-def _record(study: Study, wanted: int, failed: Mapping[str, str]) -> StudyRecord:
+def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mapping[str, str]) -> StudyRecord:
     cells = {f"{cell.variant}, tau_z = {cell.bench.tau_z:g} s": cell.settings() for cell in study.cells}
     seeds = format_seeds(study.seeds)
     return StudyRecord(
@@ -192,6 +202,7 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str]) -> StudyRecord
         trained_by=study.trained_by,
         runs_wanted=wanted,
         failed=tuple(failed.items()),
+        unread=tuple(f"{name}: {why}" for name, why in missing.items()),
         configuration=cells,
         command=f"incrt study run {command_name(study.name)} --preset {study.preset} --seeds {seeds} --out DIR",
     )

@@ -34,7 +34,7 @@ class Runs:
 
     def runtime(self, tau_z: float) -> list[Outcome]:
         """The runs with heads that grow: those of main, which study static has too."""
-        return self.cell("main", "runtime", tau_z) or self.cell("static", "runtime", tau_z)
+        return distinct([*self.cell("main", "runtime", tau_z), *self.cell("static", "runtime", tau_z)])
 
     def statics(self) -> list[str]:
         """The variants of study static with a fixed number of heads; the paper's own number first."""

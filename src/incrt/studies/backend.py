@@ -80,13 +80,14 @@ class _Worker:
     """The process of one task."""
 
     def __init__(self, task: Task, log: Path) -> None:
-        self._task, self._log = task, log
-        with log.open("w") as said:
+        # The answer goes into a file: a pipe that nobody reads would be full at some length, and the worker would wait.
+        self._task, self._log, self._answer = task, log, log.with_suffix(".answer")
+        with log.open("w") as said, self._answer.open("w") as answer:
             # A session of its own: Ctrl-C is for the schedule to hear, which then asks the worker to stop.
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "incrt.studies.worker"],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdout=answer,
                 stderr=said,
                 text=True,
                 start_new_session=True,
@@ -98,8 +99,10 @@ class _Worker:
 
     def end(self) -> Ended:
         """What became of the task, once the process is over; the log of one that did well is of no use."""
-        answer, _ = self.process.communicate()
+        self.process.communicate()
         status = self.process.returncode
+        answer = self._answer.read_text()
+        self._answer.unlink(missing_ok=True)
         if status == 0 and answer:
             self._log.unlink(missing_ok=True)
             return Ended(self._task, Found(**json.loads(answer.splitlines()[-1])), None)

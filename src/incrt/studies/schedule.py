@@ -14,7 +14,7 @@ from typing import NamedTuple
 from incrt.runs import is_over
 from incrt.sac.checkpoint import steps_saved
 from incrt.studies.backend import Backend, Ended
-from incrt.studies.store import PlannedRun, Standing, Store, standing
+from incrt.studies.store import PlannedRun, Standing, Store, drop_damaged, standing
 from incrt.studies.study import Study
 from incrt.studies.tasks import Found, Task, halves, split
 
@@ -62,6 +62,7 @@ class Schedule:
         self._finished: set[Path] = set()
         self._tries: dict[tuple[Path, ...], _Tries] = {}
         self._retry_at = 0.0
+        self._no_space: str | None = None
 
     def run(self, tell: Callable[[Sequence[Standing]], None], stop: Callable[[], bool]) -> Result:
         """Until every run is finished or given up, or until ``stop`` says so.
@@ -69,8 +70,9 @@ class Schedule:
         ``tell`` is shown how far each run is.
         """
         self._store.forget_failed(self._study)
+        for run in self._plan:
+            drop_damaged(run, self._study.tests)
         waiting = deque(self._tasks(self.standings()))
-        no_space: str | None = None
         running, is_stopping = 0, False
         while True:
             while waiting and not is_stopping and self._backend.has_room():
@@ -79,11 +81,11 @@ class Schedule:
             for end in self._backend.ended(_LOOK_EVERY):
                 running -= 1
                 if end.found is not None and end.found.no_space is not None:
-                    no_space = end.found.no_space
+                    self._no_space = end.found.no_space
                 waiting.extend(self._settle(end, is_stopping=is_stopping))
             standings = self.standings()
             tell(standings)
-            if (stop() or no_space is not None) and not is_stopping:
+            if (stop() or self._no_space is not None) and not is_stopping:
                 is_stopping = True
                 self._backend.stop()
             if running == 0 and (is_stopping or not waiting):
@@ -92,7 +94,7 @@ class Schedule:
                     break
                 waiting.extend(self._try_again(standings))
         finished = sum(each.state == "finished" for each in standings)
-        return Result(finished, self._failed, is_stopping and bool(left), no_space)
+        return Result(finished, self._failed, is_stopping and bool(left), self._no_space)
 
     def _start(self, task: Task) -> None:
         deaths = self._tries[task.folders].deaths if task.folders in self._tries else 0
@@ -115,12 +117,20 @@ class Schedule:
                 found.append(Standing("finished", run.cell.sac.steps))
                 continue
             each = standing(run, self._study.tests)
-            if run.folder in self._failed:
+            if each.state == "finished" and self._has_references(run):
+                self._finished.add(run.folder)
+                self._failed.pop(run.folder, None)  # another command has done it
+            elif run.folder in self._failed:
                 each = Standing("failed", each.step)
             elif each.state == "finished":
-                self._finished.add(run.folder)
+                each = Standing("trained", each.step)
             found.append(each)
         return found
+
+    def _has_references(self, run: PlannedRun) -> bool:
+        """Whether the reference controllers stand beside it, on every test."""
+        paths = [self._store.references(run.cell.bench, changes) for changes in self._study.tests.values()]
+        return all(path.exists() for path in paths)
 
     def _unfinished(self, standings: Sequence[Standing]) -> list[PlannedRun]:
         pairs = zip(self._plan, standings, strict=True)
@@ -155,13 +165,16 @@ class Schedule:
 
     def _left_undone(self, task: Task, found: Found) -> bool:
         """Whether there are runs that the worker could have finished and has not: someone else stopped it, perhaps."""
-        left_out = {*found.held, *map(str, self._failed)}
-        mine = [run for run in task.runs if str(run.folder) not in left_out]
-        return any(standing(run, self._study.tests).state != "finished" for run in mine)
+        states = dict(zip((run.folder for run in self._plan), self.standings(), strict=True))
+        mine = [folder for folder in task.folders if str(folder) not in found.held]
+        return any(states[folder].state not in {"finished", "failed"} for folder in mine)
 
     def _give_up(self, folder: Path, why: str) -> None:
         self._failed[folder] = why
-        self._store.note_failed(self._study, folder, why)
+        try:
+            self._store.note_failed(self._study, folder, why)
+        except OSError as error:
+            self._no_space = str(error)
 
 
 def _progress(task: Task) -> int:

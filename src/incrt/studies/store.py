@@ -101,7 +101,8 @@ class Store:
 
     def forget_failed(self, study: Study) -> None:
         """All that failed will be tried again."""
-        self._failed(study).unlink(missing_ok=True)
+        with self._lock():
+            self._failed(study).unlink(missing_ok=True)
 
     def note_failed(self, study: Study, run: Path, why: str) -> None:
         """Keep why a run could not be trained or evaluated, beside what other commands have noted."""
@@ -146,17 +147,21 @@ def standing(run: PlannedRun, tests: Mapping[str, Mapping[str, Any]]) -> Standin
         if is_held(run.folder):
             return Standing("training", step)
         return Standing("stopped" if step else "waiting", step)
-    is_evaluated = all(is_evaluation(evaluation_file(run.folder, changes)) for changes in tests.values())
+    is_evaluated = all(evaluation_file(run.folder, changes).exists() for changes in tests.values())
     is_finished = is_evaluated and (run.folder / EPISODES).exists()
     return Standing("finished" if is_finished else "trained", run.cell.sac.steps)
 
 
-def is_evaluation(path: Path) -> bool:
-    """Whether figures of a run can be read here; what is damaged is made anew."""
-    try:
-        return "training" in read_json(path)
-    except (ValueError, TypeError):
-        return False
+def drop_damaged(run: PlannedRun, tests: Mapping[str, Mapping[str, Any]]) -> None:
+    """Remove figures that cannot be read: they are then made anew."""
+    for changes in tests.values():
+        path = evaluation_file(run.folder, changes)
+        try:
+            is_damaged = path.exists() and "training" not in read_json(path)
+        except (ValueError, TypeError):
+            is_damaged = True
+        if is_damaged:
+            path.unlink()
 
 
 def _last_step(log: Path) -> int:

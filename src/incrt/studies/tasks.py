@@ -51,8 +51,6 @@ class Found:
     """Folders of runs that could not be trained or evaluated, and why."""
     held: list[str] = field(default_factory=list)
     """Folders of runs that another process trains."""
-    stopped: bool = False
-    """Whether the worker was asked to stop before the end."""
     no_space: str | None = None
     """Why nothing more can be written at all."""
 

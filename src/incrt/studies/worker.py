@@ -18,7 +18,7 @@ from incrt.runs import evaluate_run, find_runs, is_over, read_json, reference_ev
 from incrt.sac.folder import HeldError
 from incrt.sac.training import Job, bench_job, train
 from incrt.studies.episodes import record_episodes
-from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file, is_evaluation
+from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.tasks import Found, Task
 from incrt.tuning import CONTROLLERS
 
@@ -38,11 +38,14 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
                 studies = " or ".join(task.trained_by)
                 found.problems[str(run.folder)] = f"is not trained: incrt study run with study {studies} trains it"
         elif unfinished:
-            _train(task, unfinished, found, warn)
+            try:
+                _train(task, unfinished, found, warn)
+            except ValueError as error:  # of no one run: a device that is not there, for example
+                found.problems |= {str(run.folder): str(error) for run in unfinished}
         trained = [run for run in task.runs if is_over(run.folder)]
         left_out = {*found.problems, *found.held}
-        found.stopped = any(run not in trained and str(run.folder) not in left_out for run in task.runs)
-        if not found.stopped:
+        was_stopped = any(run not in trained and str(run.folder) not in left_out for run in task.runs)
+        if not was_stopped:
             _evaluate(task, trained, found)
     except OSError as error:
         if error.errno not in _NOTHING_FITS:
@@ -87,7 +90,7 @@ def _evaluate(task: Task, runs: list[PlannedRun], found: Found) -> None:
 
 def _evaluate_on(run: PlannedRun, condition: str, changes: Mapping[str, Any]) -> None:
     path, episodes = evaluation_file(run.folder, changes), run.folder / EPISODES
-    if is_evaluation(path) and (changes or episodes.exists()):
+    if path.exists() and (changes or episodes.exists()):
         return
     (trained,) = find_runs(run.folder)
     figures, trajectory = evaluate_run(trained, **changes)
@@ -100,9 +103,9 @@ def _evaluate_on(run: PlannedRun, condition: str, changes: Mapping[str, Any]) ->
 def _references(store: Store, run: PlannedRun, changes: Mapping[str, Any]) -> None:
     """What stands beside the learned results, once for all runs on a bench."""
     path = store.references(run.cell.bench, changes)
-    with contextlib.suppress(ValueError):  # it is not there, or damaged
-        read_json(path)
-        return
+    with contextlib.suppress(ValueError, TypeError, KeyError):  # it is not there, or damaged
+        if {row["controller"] for row in read_json(path)} == set(CONTROLLERS):
+            return
     config = run.cell.bench.replace(**changes)
     found = {name: reference_evaluation(name, run.cell.bench, config)[0] for name in CONTROLLERS}
     _write_json(path, reference_rows({"tau_z": config.tau_z}, found))

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,14 @@ def write_all_stills(charts: Mapping[Path, Sequence[Chart]]) -> None:
         for chart, folder in drawn:
             write_stills(chart, folder)
         return
-    # Not forked: the threads of JAX would be lost in the middle of what they do.
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        for done in [pool.submit(write_stills, chart, folder) for chart, folder in drawn]:
-            done.result()
+    try:
+        # Not forked: the threads of JAX would be lost in the middle of what they do.
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            for done in [pool.submit(write_stills, chart, folder) for chart, folder in drawn]:
+                done.result()
+    except BrokenProcessPool:  # killed, or started by a script that cannot be started twice
+        for chart, folder in drawn:
+            write_stills(chart, folder)
 
 
 def write_stills(chart: Chart, folder: Path) -> list[Path]:

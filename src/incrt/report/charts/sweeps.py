@@ -59,7 +59,7 @@ def _means(view: View, record: StudyRecord, tau_z: float) -> Panel:
     ends = -0.5, len(record.variants) - 0.5
     series = reference_lines(view, (record.name,), tau_z, *ends)
     static = paper.printed("static", paper.STATIC, tau_z)
-    if static is not None:
+    if static is not None and record.name == "k_max":  # as in the paper's figure
         label = f"the paper: {paper.STATIC}"
         note = f"{label}: {number(static.mean)}"
         line = at(*ends), at(static.mean, static.mean)

@@ -30,7 +30,7 @@ def same_schedule(runs: Runs) -> Verdict:
     """Of the runs of all regimes that were trained to their end."""
     claim = Claim(
         "schedule",
-        "The heads grow at the same steps in every run of every regime: the schedule does not depend on the task.",
+        "In every run of every regime as many heads grow, the last at the same step: the task makes no difference.",
         "section 7.2, Figure 5",
         f"the same in all regimes; by its rules from step {paper.GROWTHS[0]} to {paper.GROWTHS[-1]}",
     )

@@ -152,7 +152,7 @@ def every_cap_beats_static(runs: Runs) -> Verdict:
     )
     others = runs.cell("static", paper.STATIC, paper.SWEPT_AT)
     pairs = [Pair(name, runs.cell("k_max", name, paper.SWEPT_AT), others, printed[name]) for name in _CAPS]
-    return _all_better(claim, pairs, "k_max, and static," if not others else "k_max")
+    return _all_better(claim, pairs, "k_max" if others else "static")
 
 
 def best_cooldown_spreads_least(runs: Runs) -> Verdict:
@@ -217,7 +217,7 @@ def _least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     why = {
         "holds": "It is smaller than each other one, with p < 0.05 (Brown-Forsythe).",
         "does not hold": f"It is larger than another one, with p < {0.05 / len(pairs):.2g} (Brown-Forsythe).",
-        "cannot tell": "Brown-Forsythe's test does not tell all of them apart, or more of these runs diverged.",
+        "cannot tell": "Brown-Forsythe's test does not tell all of them apart, or more runs diverged on one side.",
     }[judgement]
     return Verdict(claim, _count(pairs), f"{ours}{_left_out(pairs)}", judgement, why)
 
@@ -262,12 +262,13 @@ def _all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
         return no_runs(claim, study)
     judged = better(pairs)
     judgement = all_of(each.judgement for each in judged)
-    ours = "; ".join(f"{each.label}: {difference_text(each.comparison) or 'no runs'}" for each in judged)
-    ours += f" points{_left_out(pairs)}"
+    figures = [(each.label, difference_text(each.comparison)) for each in judged]
+    ours = "; ".join(f"{label}: {f'{text} points' if text else 'no figures'}" for label, text in figures)
+    ours += _left_out(pairs)
     why = {
         "holds": "Every interval lies wholly below zero." if len(pairs) > 1 else "The whole interval lies below zero.",
         "does not hold": f"Not better, or not by half of what the paper has: {_labels(judged, judgement)}.",
-        "cannot tell": f"Too few runs to tell, or more of these diverged: {_labels(judged, judgement)}.",
+        "cannot tell": f"Too few runs to tell, or more diverged on one side: {_labels(judged, judgement)}.",
     }[judgement]
     smaller = [
         pair.label

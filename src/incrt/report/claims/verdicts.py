@@ -6,8 +6,7 @@ Said of every run or event
 Better than
     It holds if the whole 95 % Welch interval of the difference lies below zero, whatever its size; what is said of it
     names the paper's size where the interval excludes that. It does not hold if the interval lies above zero, or if it
-    contains zero and excludes half of the difference that the paper reports. Otherwise the runs cannot tell. It does
-    not hold good either where more of the better runs diverged than of the others: then they cannot tell.
+    contains zero and excludes half of the difference that the paper reports. Otherwise the runs cannot tell.
 A rate
     It does not hold if the Wilson interval lies below the paper's rate; else it holds if the interval's lower end is
     above 5 %.
@@ -15,15 +14,18 @@ No influence
     The margin is the standard deviation over the seeds of what is compared with. It holds if the 95 % interval of the
     difference lies within the margin; it does not hold if the interval excludes zero and the difference is beyond it.
 Smaller spread
-    It holds if the standard deviation is the smaller one, Brown-Forsythe's test says p < 0.05, and no more runs
-    diverged; it does not hold if it is the larger one with such a p.
+    It holds if the standard deviation is the smaller one and Brown-Forsythe's test says p < 0.05; it does not hold if
+    it is the larger one with such a p.
+Where runs diverged
+    They are in no mean and no spread. Of a side that lost the larger part of its runs nothing good is believed, of one
+    that lost the smaller part nothing bad, and where both lost unequal parts not that they do the same.
 Of several differences or spreads
     All must hold, which needs no correction; one that does not hold refutes the whole. So that chance does not refute
     where many are tried, refuting asks for 1 - 0.05/m in place of 95 %, and p < 0.05/m, with m tries.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -61,6 +63,8 @@ class Verdict:
     """Our figure, with its interval."""
     judgement: Judgement
     why: str
+    is_open: bool = False
+    """Whether no run here speaks to it."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,8 @@ def universal(
 
 def no_runs(claim: Claim, study: str) -> Verdict:
     """The verdict where there is nothing to judge by."""
-    return Verdict(claim, 0, "no runs", "cannot tell", f"There are no such runs; incrt study run {study} trains them.")
+    why = f"There are no such runs; incrt study run {study} trains them."
+    return Verdict(claim, 0, "no runs", "cannot tell", why, is_open=True)
 
 
 def named(outcomes: Sequence[Outcome]) -> str:
@@ -144,8 +149,9 @@ def no_influence(pairs: Sequence[Pair]) -> list[Judged]:
     """Of each pair, whether the runs do the same."""
     found = []
     for pair in pairs:
-        margin = summarise(deltas(pair.others)).std
-        found.append(_judged(pair, len(pairs), partial(_is_the_same, margin=margin or 0.0)))
+        margin = summarise(deltas(pair.others)).std or 0.0
+        judged = _judged(pair, len(pairs), partial(_is_the_same, margin=margin))
+        found.append(replace(judged, judgement="cannot tell") if _loses_more(pair) or _loses_less(pair) else judged)
     return found
 
 
@@ -156,8 +162,8 @@ def less_spread(pair: Pair, tries: int) -> Judgement:
     if p is None or own_std is None or other_std is None:
         return "cannot tell"
     if own_std < other_std and p < 1 - LEVEL:
-        return "cannot tell" if _loses_more(pair) else "holds"
-    return "does not hold" if own_std > other_std and p < (1 - LEVEL) / tries else "cannot tell"
+        return _of_all(pair, "holds")
+    return _of_all(pair, "does not hold" if own_std > other_std and p < (1 - LEVEL) / tries else "cannot tell")
 
 
 def _judged(pair: Pair, tries: int, rule: Callable[[Ends, Ends], Judgement]) -> Judged:
@@ -165,13 +171,22 @@ def _judged(pair: Pair, tries: int, rule: Callable[[Ends, Ends], Judgement]) -> 
     usual, wide = compare(one, other), compare(one, other, 1 - (1 - LEVEL) / tries)
     if usual.low is None or usual.high is None or wide.low is None or wide.high is None:
         return Judged(pair.label, usual, "cannot tell")
-    judgement = rule((usual.low, usual.high), (wide.low, wide.high))
-    return Judged(pair.label, usual, "cannot tell" if judgement == "holds" and _loses_more(pair) else judgement)
+    return Judged(pair.label, usual, _of_all(pair, rule((usual.low, usual.high), (wide.low, wide.high))))
+
+
+def _of_all(pair: Pair, judgement: Judgement) -> Judgement:
+    """What is left of runs that diverged must not be taken for all of them, on either side."""
+    is_flattered = (judgement == "holds" and _loses_more(pair)) or (judgement == "does not hold" and _loses_less(pair))
+    return "cannot tell" if is_flattered else judgement
 
 
 def _loses_more(pair: Pair) -> bool:
-    """Whether more of the first runs diverged: what is left of them must not be taken for all."""
+    """Whether a larger part of the first runs diverged."""
     return diverged(pair.runs) * len(pair.others) > diverged(pair.others) * len(pair.runs)
+
+
+def _loses_less(pair: Pair) -> bool:
+    return diverged(pair.runs) * len(pair.others) < diverged(pair.others) * len(pair.runs)
 
 
 def _is_better(usual: Ends, wide: Ends, printed: float) -> Judgement:

@@ -67,7 +67,7 @@ def _by_preset(parts: Mapping[str, Iterable[str]]) -> str:
 
 def _verdict_table(preset: str, verdicts: Sequence[Verdict]) -> str:
     """Claims that runs speak to; below them, folded, those that none does."""
-    spoken, silent = ([each for each in verdicts if bool(each.n) == has_runs] for has_runs in (True, False))
+    spoken, silent = ([each for each in verdicts if each.is_open == is_open] for is_open in (False, True))
     said = [verdict.judgement for verdict in spoken]
     summary = ", ".join(f"{said.count(each)} {word}" for each, word in _SAYINGS.items()) + "."
     parts = [tag("p", summary), _verdict_rows(f"Verdicts, preset {preset}", preset, spoken)] if spoken else []

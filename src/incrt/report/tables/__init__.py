@@ -129,6 +129,7 @@ def _notes(runs: Runs, study: StudyRecord) -> tuple[str, ...]:
     there = len(runs.of(study.name))
     if there < study.runs_wanted:
         notes.append(f"{there} of the {study.runs_wanted} runs of the study are there.")
+    notes += [f"Not shown: {words}." for words in study.unread]
     if study.failed:
         run, why = study.failed[0]
         notes.append(f"Runs that could not be trained or evaluated: {len(study.failed)}; the first, {run}: {why}")
