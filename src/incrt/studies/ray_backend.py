@@ -5,6 +5,7 @@ started again by the schedule, wherever Ray has room, and goes on from the runs'
 """
 
 import logging
+import signal
 import sys
 from typing import Any
 
@@ -88,7 +89,9 @@ def _end(task: Task, reference: Any) -> Ended:
 
 
 def _work(task: str) -> dict[str, Any]:
-    """In a worker of Ray."""
+    """In a worker of Ray, which asks a task to stop by SIGINT; one started from a script's background ignores that."""
     from incrt.studies.worker import work
 
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return vars(work(Task.from_json(task), lambda text: print(text, file=sys.stderr)))  # noqa: T201
