@@ -16,14 +16,12 @@ import pytest
 from small_studies import SMALL, TESTS, one_task, small_study
 
 from incrt.cli import main
-from incrt.cli.study_display import failure_lines
 from incrt.report.outcomes import Outcome, Reference, from_csv
 from incrt.report.reading import read_material
 from incrt.report.selection import of_preset
 from incrt.report.tables import make_tables
 from incrt.report.tables.table import to_markdown
 from incrt.runs import read_json
-from incrt.sac import training
 from incrt.sac.folder import is_held
 from incrt.studies import worker
 from incrt.studies.backend import LocalBackend
@@ -73,19 +71,6 @@ def test_every_run_is_trained_and_evaluated_on_every_condition(trained: tuple[St
 def test_a_study_is_read_back_as_it_was_entered(trained: tuple[Store, Study]) -> None:
     store, study = trained
     assert store.studies() == [study]
-
-
-def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
-    store, study = Store(tmp_path / "out"), small_study(tmp_path)
-    store.enter(study)
-    more, replaces = store.enter(small_study(tmp_path, SMALL.replace('"1-2"', '"2,7"')))
-    assert (more.seeds, replaces) == ((1, 2, 7), False)
-    renamed, replaces = store.enter(small_study(tmp_path, SMALL.replace("Small runs", "Other words")))
-    assert (renamed.seeds, replaces) == ((1, 2, 7), False)
-    fewer, replaces = store.enter(small_study(tmp_path, SMALL.replace('"all heads".encoder.encoder = "static"', "")))
-    assert (fewer.seeds, replaces) == ((1, 2, 7), True)
-    other, replaces = store.enter(small_study(tmp_path, SMALL.replace("steps = 140", "steps = 160")))
-    assert (other.seeds, replaces) == ((1, 2), True)  # other runs: what was asked for of the first ones says nothing
 
 
 def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
@@ -142,18 +127,6 @@ def test_controllers_stand_beside_the_study_whose_bench_they_have(trained: tuple
     assert {row.delta_pct for row in runs.beside(("other",), 5.0)} == {-1.0}
     assert -1.0 not in {row.delta_pct for row in runs.beside(("small",), 5.0)}
     assert len(runs.beside(("small",), 5.0)) == 5
-
-
-def test_each_variant_with_a_bench_of_its_own_has_its_controllers(tmp_path: Path) -> None:
-    store = Store(tmp_path / "out")
-    text = SMALL.replace("grown = {}", 'grown.bench.reference = "slow"')
-    study, _ = store.enter(small_study(tmp_path, text))
-    for cell in study.cells:
-        path = store.references(cell.bench, {})
-        path.parent.mkdir(exist_ok=True)
-        figures = dict.fromkeys(("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv"), 0.0)
-        path.write_text(json.dumps([{"controller": "baseline", **figures}]))
-    assert [row.variant for row in read_material(store.path).references] == ["grown", "all heads"]
 
 
 def test_a_finished_run_is_left_as_it_is(trained: tuple[Store, Study], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,22 +203,10 @@ def test_runs_that_another_study_trains_are_only_evaluated(
 ) -> None:
     store, study, runs = copied(trained, tmp_path)
     shutil.rmtree(runs[0].folder)
-    monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("nothing is to be trained"))
+    monkeypatch.setattr(worker, "train", lambda *_, **__: pytest.fail("nothing is to be trained"))
     task = one_task(store, study)
     found = work(Task(**{**vars(task), "trained_by": ("main",)}), say_nothing)
     assert found.problems == {str(runs[0].folder): "is not trained: incrt study run with study main trains it"}
-
-
-def test_a_worker_that_dies_says_how(tmp_path: Path) -> None:
-    task = one_task(Store(tmp_path / "out"), small_study(tmp_path))
-    backend = LocalBackend(tmp_path / "logs")
-    backend.start(Task(**{**vars(task), "tests": []}))  # no task at all
-    assert not backend.has_room()
-    (end,) = backend.ended(60)
-    assert backend.has_room()
-    assert end.found is None
-    assert end.death is not None
-    assert "exit status 1, saying: AttributeError" in end.death
 
 
 def test_what_is_wrong_with_all_runs_is_said_of_all_and_not_tried_again(tmp_path: Path) -> None:
@@ -253,17 +214,6 @@ def test_what_is_wrong_with_all_runs_is_said_of_all_and_not_tried_again(tmp_path
     found = work(Task(**{**vars(task), "device": "abacus"}), say_nothing)
     assert set(found.problems) == {str(folder) for folder in task.folders}
     assert set(found.problems.values()) == {"device must be one of auto, cpu, gpu; got 'abacus'"}
-
-
-def test_a_long_answer_does_not_block_the_worker(tmp_path: Path) -> None:
-    store = Store(tmp_path / "out")
-    study = dataclasses.replace(small_study(tmp_path), seeds=tuple(range(600)), trained_by=("main",))
-    backend = LocalBackend(tmp_path / "logs")
-    backend.start(one_task(store, study))
-    (end,) = backend.ended(60)
-    assert end.found is not None
-    assert len(end.found.problems) == 1200
-    assert len(end.found.to_json()) > 2**17
 
 
 def test_references_that_are_gone_or_damaged_are_made_anew(trained: tuple[Store, Study], tmp_path: Path) -> None:
@@ -309,21 +259,6 @@ def test_the_command_goes_on_with_what_is_there(
     ]
     main(["study", "status", str(store.path)])
     assert "small, preset memory" in capsys.readouterr().out
-
-
-def test_names_with_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = Store(tmp_path / "out")
-    store.enter(small_study(tmp_path, SMALL.replace('"all heads"', '"[red] x [/b]"')))
-    main(["study", "status", str(store.path)])
-    assert "[red] x [/b]" in capsys.readouterr().out
-
-
-def test_runs_that_failed_for_one_reason_are_said_in_one_line() -> None:
-    failed = {f"runs/a/seed-{seed}": f"is not trained: runs/a/seed-{seed} waits" for seed in range(60)}
-    assert failure_lines({**failed, "runs/b": "is damaged"}) == [
-        "failed: 60 runs, the first runs/a/seed-0: is not trained: it waits",
-        "failed: runs/b: is damaged",
-    ]
 
 
 def test_the_command_ends_with_what_failed_and_why(

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from incrt.cli.terminal import LiveView
 from incrt.sac.population import News, Population
 from incrt.sac.progress import Check, Progress, Report
 
@@ -20,28 +20,22 @@ _SHOWN_RUNS = 16
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-class Display:
+class Display(LiveView):
     """Told of all news of a population."""
 
     def __init__(self, folders: Sequence[Path], console: Console, *, tensorboard: bool) -> None:
-        self._folders, self._console = list(folders), console
+        super().__init__(console)
+        self._folders = list(folders)
         self._boards: list[Any] = [_Board(folder) for folder in folders] if tensorboard else []
-        self._live = Live(console=console, refresh_per_second=2, transient=True) if console.is_terminal else None
         self._returns: dict[int, float] = {}
         self._events: dict[int, Check] = {}
         self._begun: float | None = None
         self._steps_before, self._last_line = 0, -_SECONDS_BETWEEN_LINES
 
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live is not None:
-            self._live.stop()
+        super().__exit__(kind, error, trace)
         for board in self._boards:
             board.close()
 

@@ -4,17 +4,15 @@ import re
 import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console, Group
-from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from incrt.cli.terminal import new_table
+from incrt.cli.terminal import LiveView, new_table
 from incrt.studies.store import PlannedRun, Standing
 from incrt.studies.study import Study
 
@@ -68,26 +66,15 @@ def failure_lines(failed: Mapping[str, str]) -> list[str]:
     ]
 
 
-class StudyDisplay:
+class StudyDisplay(LiveView):
     """Told again and again how far the runs are."""
 
     def __init__(self, study: Study, plan: Sequence[PlannedRun], console: Console) -> None:
-        self._study, self._plan, self._console = study, list(plan), console
-        self._live = Live(console=console, refresh_per_second=2, transient=True) if console.is_terminal else None
+        super().__init__(console)
+        self._study, self._plan = study, list(plan)
         self._looks: deque[tuple[float, int]] = deque()
         """When the runs were last looked at, and how many steps were done then."""
         self._last_line = -_SECONDS_BETWEEN_LINES
-
-    def __enter__(self) -> Self:
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def update(self, standings: Sequence[Standing]) -> None:
         """Show how far the runs are."""

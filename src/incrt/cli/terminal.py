@@ -4,10 +4,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from rich import box
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 
 log = Console(stderr=True, highlight=False)
@@ -71,3 +73,22 @@ def prepare_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"figures cannot be written: {error}") from error
+
+
+class LiveView:
+    """What shows itself while a block runs: a picture that changes, on a terminal; elsewhere there is none."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, refresh_per_second=2, transient=True) if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()

@@ -55,16 +55,7 @@ def comparison(view: View) -> Chart | None:
         "heads. Grey lines: the reference controllers of the same regime.",
         view.preset,
         _STUDIES,
-        (
-            Panel(
-                "",
-                "memory regime",
-                MEASURES["delta_pct"],
-                tuple(series),
-                x_ticks=_ticks(regimes),
-                x_range=_ends(regimes),
-            ),
-        ),
+        (_by_regime(regimes, series),),
         1,
     )
 
@@ -128,16 +119,7 @@ def strip(view: View) -> Chart | None:
         "Diamonds: the paper's means and intervals. Grey lines: the reference controllers.",
         view.preset,
         _STUDIES,
-        (
-            Panel(
-                "",
-                "memory regime",
-                MEASURES["delta_pct"],
-                tuple(series),
-                x_ticks=_ticks(list(found)),
-                x_range=_ends(list(found)),
-            ),
-        ),
+        (_by_regime(list(found), series),),
         1,
     )
 
@@ -204,9 +186,8 @@ def _events(run: Outcome, history: History, action: str, label: str, dash: Dash,
     return [Series("line", x, y, GREY, label, dash=dash, opacity=0.6, variant=run.variant)]
 
 
-def _ticks(regimes: list[float]) -> tuple[tuple[float, str], ...]:
-    return tuple((float(group), regime_name(tau_z)) for group, tau_z in enumerate(regimes))
-
-
-def _ends(regimes: list[float]) -> tuple[float, float]:
-    return -0.55, len(regimes) - 0.45
+def _by_regime(regimes: list[float], series: list[Series]) -> Panel:
+    """Delta% with a place for each regime."""
+    ticks = tuple((float(group), regime_name(tau_z)) for group, tau_z in enumerate(regimes))
+    ends = -0.55, len(regimes) - 0.45
+    return Panel("", "memory regime", MEASURES["delta_pct"], tuple(series), x_ticks=ticks, x_range=ends)

@@ -1,0 +1,78 @@
+"""What is kept of studies, and what is said of them, without any training."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from small_studies import SMALL, one_task, small_study
+
+from incrt.cli import main
+from incrt.cli.study_display import failure_lines
+from incrt.report.reading import read_material
+from incrt.studies.backend import LocalBackend
+from incrt.studies.store import Store
+from incrt.studies.tasks import Task
+
+
+def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
+    store, study = Store(tmp_path / "out"), small_study(tmp_path)
+    store.enter(study)
+    more, replaces = store.enter(small_study(tmp_path, SMALL.replace('"1-2"', '"2,7"')))
+    assert (more.seeds, replaces) == ((1, 2, 7), False)
+    renamed, replaces = store.enter(small_study(tmp_path, SMALL.replace("Small runs", "Other words")))
+    assert (renamed.seeds, replaces) == ((1, 2, 7), False)
+    fewer, replaces = store.enter(small_study(tmp_path, SMALL.replace('"all heads".encoder.encoder = "static"', "")))
+    assert (fewer.seeds, replaces) == ((1, 2, 7), True)
+    other, replaces = store.enter(small_study(tmp_path, SMALL.replace("steps = 140", "steps = 160")))
+    assert (other.seeds, replaces) == ((1, 2), True)  # other runs: what was asked for of the first ones says nothing
+
+
+def test_each_variant_with_a_bench_of_its_own_has_its_controllers(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    text = SMALL.replace("grown = {}", 'grown.bench.reference = "slow"')
+    study, _ = store.enter(small_study(tmp_path, text))
+    for cell in study.cells:
+        path = store.references(cell.bench, {})
+        path.parent.mkdir(exist_ok=True)
+        figures = dict.fromkeys(("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv"), 0.0)
+        path.write_text(json.dumps([{"controller": "baseline", **figures}]))
+    assert [row.variant for row in read_material(store.path).references] == ["grown", "all heads"]
+
+
+def test_a_worker_that_dies_says_how(tmp_path: Path) -> None:
+    task = one_task(Store(tmp_path / "out"), small_study(tmp_path))
+    backend = LocalBackend(tmp_path / "logs")
+    backend.start(Task(**{**vars(task), "tests": []}))  # no task at all
+    assert not backend.has_room()
+    (end,) = backend.ended(60)
+    assert backend.has_room()
+    assert end.found is None
+    assert end.death is not None
+    assert "exit status 1, saying: AttributeError" in end.death
+
+
+def test_a_long_answer_does_not_block_the_worker(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    study = dataclasses.replace(small_study(tmp_path), seeds=tuple(range(600)), trained_by=("main",))
+    backend = LocalBackend(tmp_path / "logs")
+    backend.start(one_task(store, study))
+    (end,) = backend.ended(60)
+    assert end.found is not None
+    assert len(end.found.problems) == 1200
+    assert len(end.found.to_json()) > 2**17
+
+
+def test_names_with_brackets_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = Store(tmp_path / "out")
+    store.enter(small_study(tmp_path, SMALL.replace('"all heads"', '"[red] x [/b]"')))
+    main(["study", "status", str(store.path)])
+    assert "[red] x [/b]" in capsys.readouterr().out
+
+
+def test_runs_that_failed_for_one_reason_are_said_in_one_line() -> None:
+    failed = {f"runs/a/seed-{seed}": f"is not trained: runs/a/seed-{seed} waits" for seed in range(60)}
+    assert failure_lines({**failed, "runs/b": "is damaged"}) == [
+        "failed: 60 runs, the first runs/a/seed-0: is not trained: it waits",
+        "failed: runs/b: is damaged",
+    ]
