@@ -109,4 +109,4 @@ def material(*samples: Sequence[Outcome], compare: str | None = None) -> Materia
             )
         )
     places = dict.fromkeys((each.study, each.tau_z, each.condition) for each in outcomes)
-    return Material(studies, outcomes, [each for place in places for each in references(*place)], {}, {}, [])
+    return Material(studies, outcomes, [each for place in places for each in references(*place)], {}, {}, [], [])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import made_up
 import numpy as np
 
-from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
+from incrt.report.outcomes import Command, Episodes, History, Material, Outcome, Reference, StudyRecord
 
 REGIMES = {1.0: 20, 2.0: 50, 5.0: 20}
 MIDDLE = {2.0: 50}
@@ -61,9 +61,9 @@ def report_material(
         if run.seed == 44 and run.variant == "runtime" and run.is_sound
     }
     made_by = [{"incrt": "0.1.0", "commit": "0123456", "device": "made up"}]
-    return Material(
-        records, outcomes, references, {key: _history(run) for key, run in by_folder.items()}, episodes, made_by
-    )
+    commands = [Command("main", "memory", "42-51", 128, "2026-01-01 12:00 UTC", 100.0, 30, 50.0, 30.0, 15.0)]
+    histories = {key: _history(run) for key, run in by_folder.items()}
+    return Material(records, outcomes, references, histories, episodes, made_by, commands)
 
 
 def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[float, int], seeds: int) -> StudyRecord:

@@ -191,10 +191,10 @@ def test_rank_shares_episodes_and_attention(charts: dict[str, Chart]) -> None:
 
 
 def test_nothing_is_made_of_nothing(material: Material) -> None:
-    empty = Material(material.studies, (), (), {}, {}, ())
+    empty = Material(material.studies, (), (), {}, {}, (), ())
     assert make_charts(empty, "paper") == []
     assert make_charts(material, "unknown") == []
-    rows_alone = Material(material.studies, material.outcomes, (), {}, {}, ())
+    rows_alone = Material(material.studies, material.outcomes, (), {}, {}, (), ())
     names = {chart.name for chart in make_charts(rows_alone, "paper")}
     assert "figure-3-comparison" in names
     assert not names & {"figure-5-heads", "rank", "shares", "attention", "learning-main"}

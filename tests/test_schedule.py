@@ -13,7 +13,7 @@ from incrt.studies.backend import Ended
 from incrt.studies.schedule import How, Result, Schedule
 from incrt.studies.store import EPISODES, PlannedRun, Standing, Store, evaluation_file
 from incrt.studies.study import Study
-from incrt.studies.tasks import Found, Task
+from incrt.studies.tasks import Found, Spent, Task
 
 Script = Callable[[Task, int], Found | None]
 """What becomes of a task that is started for the n-th time; None stands for a death."""
@@ -101,7 +101,7 @@ def test_batches_hold_every_run_once(store: Store, study: Study) -> None:
     assert sorted(folder for task in backend.started for folder in task.folders) == sorted(
         each.folder for each in store.planned(study)
     )
-    assert result == Result(4, {}, stopped=False, no_space=None)
+    assert result == Result(4, {}, stopped=False, no_space=None, spent=Spent())
 
 
 def test_a_finished_run_is_not_started_again(store: Store, study: Study) -> None:
@@ -133,7 +133,7 @@ def test_a_batch_that_died_goes_on_as_long_as_it_gets_further(store: Store, stud
 
     result, backend = run(store, study, script)
     assert len(backend.started) == 8
-    assert result == Result(4, {}, stopped=False, no_space=None)
+    assert result == Result(4, {}, stopped=False, no_space=None, spent=Spent())
 
 
 def test_a_run_that_kills_its_worker_is_found_and_given_up(store: Store, study: Study) -> None:

@@ -56,6 +56,26 @@ class Constant(NamedTuple):
         return self.gains, None
 
 
+class FeedForward(NamedTuple):
+    """A friction model without memory: eta = coulomb tanh(dq_d/v0) + viscous dq_d, along the reference.
+
+    What a policy does better than this is memory, payload and feedback; what it does better than constant gains may be
+    this alone.
+    """
+
+    gains: Gains
+    coulomb: Array
+    viscous: Array
+
+    def start(self, params: Params, sight: Sight) -> None:
+        return None
+
+    def act(self, params: Params, memory: None, sight: Sight) -> tuple[Gains, None]:
+        dq_d = sight.target.dq
+        friction = self.coulomb * jnp.tanh(dq_d / params.law.tanh_velocity) + self.viscous * dq_d
+        return self.gains._replace(eta=allocate(params, sight.phi, friction)), None
+
+
 class AdaptiveMemory(NamedTuple):
     """Estimates of the adaptive controller, and the filtered velocity that stands in for z."""
 

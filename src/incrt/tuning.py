@@ -21,19 +21,21 @@ from jax import Array
 from incrt.bench import Bench, Params, make_bench
 from incrt.config import BenchConfig
 from incrt.control import Gains
-from incrt.controllers import Adaptive, Clairvoyant, Constant, Controller, Observer
+from incrt.controllers import Adaptive, Clairvoyant, Constant, Controller, FeedForward, Observer
 from incrt.evaluation import evaluation_draws, rmse, rollouts
 from incrt.files import write_whole
 from incrt.search import minimise
 
 CONTROLLERS = ("baseline", "best_constant", "adaptive", "observer", "clairvoyant")
-"""The reference controllers, the least informed first."""
+"""The reference controllers, the least informed first; other programs read these rows of ``incrt baselines``."""
+BESIDE_STUDIES = ("baseline", "best_constant", "feedforward", "adaptive", "observer", "clairvoyant")
+"""What stands beside the results of a study: also a friction model without memory, to tell what memory is worth."""
 
 
 def reference_controller(name: str, config: BenchConfig) -> Controller:
     """The named reference controller, tuned for this configuration."""
-    if name not in CONTROLLERS:
-        raise ValueError(f"controller must be one of {', '.join(CONTROLLERS)}; got {name!r}")
+    if name not in BESIDE_STUDIES:
+        raise ValueError(f"controller must be one of {', '.join(BESIDE_STUDIES)}; got {name!r}")
     _, params = make_bench(config)
     gains = Gains(
         k_d=jnp.full_like(params.law.box.lower.k_d, config.baseline_k_d),
@@ -60,6 +62,7 @@ class Family(NamedTuple):
 def _families(config: BenchConfig) -> dict[str, Family]:
     return {
         "best_constant": Family(_constant, config.action_dim),
+        "feedforward": Family(_feedforward, 2 * len(config.inertia)),
         "adaptive": Family(_adaptive, 5),
         "observer": Family(_observer, 1),
         "clairvoyant": Family(_clairvoyant, 1),
@@ -69,6 +72,12 @@ def _families(config: BenchConfig) -> dict[str, Family]:
 def _constant(params: Params, gains: Gains, x: Array) -> Constant:
     del gains
     return Constant(params.law.box.from_unit(x))
+
+
+def _feedforward(params: Params, gains: Gains, x: Array) -> FeedForward:
+    bound = jnp.sum(params.law.box.upper.eta, 0)
+    coulomb, viscous = jnp.split(x, 2)
+    return FeedForward(gains, coulomb=bound * (coulomb + 1) / 2, viscous=bound * viscous)
 
 
 def _adaptive(params: Params, gains: Gains, x: Array) -> Adaptive:

@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +15,7 @@ from incrt.cli.study_display import StudyDisplay, failure_lines, standing_rows, 
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import format_seeds, parse_seeds
 from incrt.config.rules import COUNT, whole
+from incrt.report.outcomes import Command
 from incrt.sac.population import usable_cores
 from incrt.sac.training import until_signalled
 from incrt.studies.backend import Backend, LocalBackend
@@ -60,6 +63,7 @@ class RunStudy:
                 whole(name, getattr(self, name), COUNT)
         study = load_study(self.name, self.preset, None if self.seeds is None else parse_seeds(self.seeds))
         store = Store(self.out.resolve())
+        begun, begin = datetime.now(UTC), time.monotonic()
         backend, how = self._arrange(store)
         try:
             study, replaces = store.enter(study)
@@ -72,6 +76,17 @@ class RunStudy:
                 result = Schedule(store, study, backend, how).run(display.update, stop)
         finally:
             backend.close()
+        store.note_command(
+            Command(
+                study=study.name,
+                preset=study.preset,
+                seeds=format_seeds(study.seeds),
+                batch=how.batch,
+                begun=f"{begun:%Y-%m-%d %H:%M} UTC",
+                wall_s=round(time.monotonic() - begin, 1),
+                **result.spent.rounded(),
+            )
+        )
         self._say(study, len(plan), result)
 
     def _arrange(self, store: Store) -> tuple[Backend, How]:

@@ -161,6 +161,24 @@ class StudyRecord:
 
 
 @dataclass(frozen=True)
+class Command:
+    """A command that ran a study and came to its end, and where its time went, in seconds."""
+
+    study: str
+    preset: str
+    seeds: str
+    batch: int
+    """Most runs that were trained together."""
+    begun: str
+    wall_s: float
+    runs: int
+    """That it trained."""
+    train_s: float
+    compile_s: float
+    evaluate_s: float
+
+
+@dataclass(frozen=True)
 class Material:
     """All that a report is made of."""
 
@@ -173,12 +191,14 @@ class Material:
     """By the run's folder, of representative runs."""
     made_by: Sequence[dict[str, Any]]
     """Versions, commits and devices that trained the runs, each once."""
+    commands: Sequence[Command]
+    """The oldest first."""
 
 
-Row = TypeVar("Row", Outcome, Reference)
+Row = TypeVar("Row", Outcome, Reference, Command)
 
 
-def to_csv(rows: Iterable[Outcome] | Iterable[Reference], kind: type[Outcome] | type[Reference]) -> str:
+def to_csv(rows: Iterable[Row], kind: type[Row]) -> str:
     """A line a row; nothing for None."""
     names = [field.name for field in dataclasses.fields(kind)]
     text = io.StringIO()

@@ -12,7 +12,7 @@ import numpy as np
 from incrt.config import format_seeds
 from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
 from incrt.report.selection import representative
-from incrt.runs import is_over, read_json
+from incrt.runs import is_over, read_json, read_lines
 from incrt.studies.episodes import load_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.study import Cell, Study, command_name
@@ -69,7 +69,7 @@ def read_material(folder: Path) -> Material:
         studies.append(_record(study, len(plan), {**given_up, **unread}, missing))
         outcomes += own
     histories = {name: each.history for name, each in logs.items()}
-    return Material(studies, outcomes, references, histories, episodes, list(makers.values()))
+    return Material(studies, outcomes, references, histories, episodes, list(makers.values()), store.commands())
 
 
 @contextlib.contextmanager
@@ -128,7 +128,7 @@ def _outcome(
 
 
 def _read_logs(run: PlannedRun) -> _Logs:
-    stretches, checks = (_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
+    stretches, checks = (read_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
     events = [check for check in checks if check["action"] != "noop"]
     measured = [check for check in checks if check["rank"] is not None]
     history = History(
@@ -147,13 +147,6 @@ def _read_logs(run: PlannedRun) -> _Logs:
 
 def _floats(values: Sequence[Any]) -> Any:
     return np.array(values, np.float64)  # None becomes NaN
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def _jump(event: Mapping[str, Any]) -> float:

@@ -1,7 +1,6 @@
 """Where tasks run: what the schedule asks of a backend, and the one of this machine."""
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -105,7 +104,7 @@ class _Worker:
         self._answer.unlink(missing_ok=True)
         if status == 0 and answer:
             self._log.unlink(missing_ok=True)
-            return Ended(self._task, Found(**json.loads(answer.splitlines()[-1])), None)
+            return Ended(self._task, Found.from_json(answer.splitlines()[-1]), None)
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         said = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         last = f", saying: {said[-1]}" if said else ""

@@ -80,7 +80,7 @@ def _refuse_what_no_node_has(gpus: int, cores: int) -> None:
 
 def _end(task: Task, reference: Any) -> Ended:
     try:
-        return Ended(task, Found(**ray.get(reference)), None)
+        return Ended(task, Found.from_json(ray.get(reference)), None)
     except RayTaskError as error:  # an error of ours, raised there
         return Ended(task, None, f"its worker said: {error.cause!r}")
     except RayError as error:  # the worker or its node is gone, or was asked to stop
@@ -88,10 +88,10 @@ def _end(task: Task, reference: Any) -> Ended:
         return Ended(task, None, ": ".join([type(error).__name__, *said[:1]]))
 
 
-def _work(task: str) -> dict[str, Any]:
+def _work(task: str) -> str:
     """In a worker of Ray, which asks a task to stop by SIGINT; one started from a script's background ignores that."""
     from incrt.studies.worker import work
 
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return vars(work(Task.from_json(task), lambda text: print(text, file=sys.stderr)))  # noqa: T201
+    return work(Task.from_json(task), lambda text: print(text, file=sys.stderr)).to_json()  # noqa: T201

@@ -16,7 +16,7 @@ from incrt.sac.checkpoint import steps_saved
 from incrt.studies.backend import Backend, Ended
 from incrt.studies.store import PlannedRun, Standing, Store, drop_damaged, standing
 from incrt.studies.study import Study
-from incrt.studies.tasks import Found, Task, halves, split
+from incrt.studies.tasks import Found, Spent, Task, halves, split
 
 _DEATHS = 3
 """Deaths in a row without any progress after which a batch is halved."""
@@ -41,6 +41,8 @@ class Result(NamedTuple):
     """Runs that could not be trained or evaluated, and why."""
     stopped: bool
     no_space: str | None
+    spent: Spent
+    """By the workers that came to their end."""
 
 
 class _Tries(NamedTuple):
@@ -63,6 +65,7 @@ class Schedule:
         self._tries: dict[tuple[Path, ...], _Tries] = {}
         self._retry_at = 0.0
         self._no_space: str | None = None
+        self._spent = Spent()
 
     def run(self, tell: Callable[[Sequence[Standing]], None], stop: Callable[[], bool]) -> Result:
         """Until every run is finished or given up, or until ``stop`` says so.
@@ -80,8 +83,9 @@ class Schedule:
                 running += 1
             for end in self._backend.ended(_LOOK_EVERY):
                 running -= 1
-                if end.found is not None and end.found.no_space is not None:
-                    self._no_space = end.found.no_space
+                if end.found is not None:
+                    self._spent += end.found.spent
+                    self._no_space = end.found.no_space or self._no_space
                 waiting.extend(self._settle(end, is_stopping=is_stopping))
             standings = self.standings()
             tell(standings)
@@ -94,7 +98,7 @@ class Schedule:
                     break
                 waiting.extend(self._try_again(standings))
         finished = sum(each.state == "finished" for each in standings)
-        return Result(finished, self._failed, is_stopping and bool(left), self._no_space)
+        return Result(finished, self._failed, is_stopping and bool(left), self._no_space, self._spent)
 
     def _start(self, task: Task) -> None:
         deaths = self._tries[task.folders].deaths if task.folders in self._tries else 0

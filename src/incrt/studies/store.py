@@ -4,6 +4,7 @@
 |---|---|
 | studies/NAME-PRESET.json | a study as it was asked for, every setting spelled out |
 | studies/NAME-PRESET.failed.json | the runs that could not be trained or evaluated, and why |
+| studies/commands.jsonl | the commands that came to an end, and what time they took |
 | runs/CELL/seed-N/ | a run, as incrt train keeps it; studies that name the same run share it |
 | references/TEST.json | the reference controllers on one test |
 | logs/ | what workers said that died |
@@ -25,13 +26,15 @@ except ImportError:  # not on Windows
 
 from incrt.config import BenchConfig
 from incrt.files import write_whole
-from incrt.runs import is_over, read_json
+from incrt.report.outcomes import Command
+from incrt.runs import is_over, read_json, read_lines
 from incrt.sac.folder import is_held
 from incrt.studies.study import Cell, Study
 
 EPISODES = "episodes.safetensors"
 """One episode a payload, for the report's figures."""
 _FAILED = ".failed.json"
+_COMMANDS = "commands.jsonl"
 _TAIL = 4096
 """Bytes from the end of a log that hold its last line."""
 
@@ -114,6 +117,16 @@ class Store:
         """Runs that could not be trained or evaluated when the study was last run, and why."""
         path = self._failed(study)
         return dict(read_json(path)) if path.exists() else {}
+
+    def note_command(self, command: Command) -> None:
+        """Keep what a command did."""
+        with self._lock(), (self._studies / _COMMANDS).open("a") as file:
+            file.write(json.dumps(vars(command)) + "\n")
+
+    def commands(self) -> list[Command]:
+        """What was kept of commands, the oldest first."""
+        path = self._studies / _COMMANDS
+        return [Command(**line) for line in read_lines(path)] if path.exists() else []
 
     @contextmanager
     def _lock(self) -> Iterator[None]:

@@ -44,6 +44,26 @@ class Task:
 
 
 @dataclass
+class Spent:
+    """How many runs were trained, and where the time of workers went, in seconds."""
+
+    runs: int = 0
+    train_s: float = 0.0
+    """All that training takes besides compiling: also tracing programs and writing checkpoints."""
+    compile_s: float = 0.0
+    """As JAX reports it; in several threads at once it may be more than has passed."""
+    evaluate_s: float = 0.0
+    """Reference controllers included."""
+
+    def __add__(self, other: "Spent") -> "Spent":
+        return Spent(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+    def rounded(self) -> dict[str, Any]:
+        """To tenths of a second."""
+        return {name: round(value, 1) for name, value in vars(self).items()}
+
+
+@dataclass
 class Found:
     """What a worker says at the end of a task."""
 
@@ -53,9 +73,15 @@ class Found:
     """Folders of runs that another process trains."""
     no_space: str | None = None
     """Why nothing more can be written at all."""
+    spent: Spent = field(default_factory=Spent)
 
     def to_json(self) -> str:
-        return json.dumps(vars(self))
+        return json.dumps({**vars(self), "spent": vars(self.spent)})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Found":
+        found = json.loads(text)
+        return cls(**{**found, "spent": Spent(**found["spent"])})
 
 
 def split(

@@ -7,10 +7,14 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import jax.monitoring
 
 from incrt.compiled import keep_compiled
 from incrt.files import write_whole
@@ -20,7 +24,7 @@ from incrt.sac.training import Job, bench_job, train
 from incrt.studies.episodes import record_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.tasks import Found, Task
-from incrt.tuning import CONTROLLERS
+from incrt.tuning import BESIDE_STUDIES
 
 _CHECKPOINTS = 10
 """In a run: more would cost time, fewer would lose more of it to a death."""
@@ -38,19 +42,38 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
                 studies = " or ".join(task.trained_by)
                 found.problems[str(run.folder)] = f"is not trained: incrt study run with study {studies} trains it"
         elif unfinished:
+            begin, compiling = time.monotonic(), sum(_compilations())
             try:
                 _train(task, unfinished, found, warn)
             except ValueError as error:  # of no one run: a device that is not there, for example
                 found.problems |= {str(run.folder): str(error) for run in unfinished}
+            found.spent.compile_s = sum(_compilations()) - compiling
+            found.spent.train_s = max(0.0, time.monotonic() - begin - found.spent.compile_s)
+            found.spent.runs = sum(is_over(run.folder) for run in unfinished)
         trained = [run for run in task.runs if is_over(run.folder)]
         left_out = {*found.problems, *found.held}
         was_stopped = any(run not in trained and str(run.folder) not in left_out for run in task.runs)
+        begin = time.monotonic()
         if not was_stopped:
             _evaluate(task, trained, found)
+        found.spent.evaluate_s = time.monotonic() - begin
     except OSError as error:
         if error.errno not in _NOTHING_FITS:
             raise
         found.no_space = str(error)
+    return found
+
+
+@cache
+def _compilations() -> list[float]:
+    """Seconds of all compilations in this process from the first call on."""
+    found: list[float] = []
+
+    def note(event: str, duration_secs: float, **_: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            found.append(duration_secs)
+
+    jax.monitoring.register_event_duration_secs_listener(note)
     return found
 
 
@@ -104,10 +127,10 @@ def _references(store: Store, run: PlannedRun, changes: Mapping[str, Any]) -> No
     """What stands beside the learned results, once for all runs on a bench."""
     path = store.references(run.cell.bench, changes)
     with contextlib.suppress(ValueError, TypeError, KeyError):  # it is not there, or damaged
-        if {row["controller"] for row in read_json(path)} == set(CONTROLLERS):
+        if {row["controller"] for row in read_json(path)} == set(BESIDE_STUDIES):
             return
     config = run.cell.bench.replace(**changes)
-    found = {name: reference_evaluation(name, run.cell.bench, config)[0] for name in CONTROLLERS}
+    found = {name: reference_evaluation(name, run.cell.bench, config)[0] for name in BESIDE_STUDIES}
     _write_json(path, reference_rows({"tau_z": config.tau_z}, found))
 
 
