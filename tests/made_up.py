@@ -62,8 +62,8 @@ def around(mean: float, std: float, n: int = 10) -> list[float]:
 
 
 def references(study: str, tau_z: float, condition: str = "") -> list[Reference]:
-    """Three controllers."""
-    figures = {"baseline": 0.0, "best_constant": -34.0, "clairvoyant": -60.0}
+    """Four controllers."""
+    figures = {"baseline": 0.0, "best_constant": -34.0, "feedforward": -58.0, "clairvoyant": -60.0}
     return [
         Reference(
             study=study,

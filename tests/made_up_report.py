@@ -8,6 +8,7 @@ import made_up
 import numpy as np
 
 from incrt.report.outcomes import Command, Episodes, History, Material, Outcome, Reference, StudyRecord
+from incrt.tuning import BESIDE_STUDIES
 
 REGIMES = {1.0: 20, 2.0: 50, 5.0: 20}
 MIDDLE = {2.0: 50}
@@ -34,8 +35,11 @@ _SAME = {
 }
 _MEANS = {"paper": -46.0, "memory": -89.0}
 _CONTROLLERS = {
-    "paper": {"baseline": 0.0, "best_constant": -34.0, "adaptive": -36.0, "observer": -52.0, "clairvoyant": -59.0},
-    "memory": {"baseline": 0.0, "best_constant": -34.0, "adaptive": -41.0, "observer": -80.0, "clairvoyant": -97.0},
+    preset: dict(zip(BESIDE_STUDIES, deltas, strict=True))
+    for preset, deltas in {
+        "paper": (0.0, -34.0, -58.0, -36.0, -52.0, -59.0),
+        "memory": (0.0, -34.0, -76.0, -41.0, -80.0, -97.0),
+    }.items()
 }
 
 

@@ -32,6 +32,8 @@ def test_a_study_is_finished_by_tasks(tmp_path: Path) -> None:
     assert backend.device == "cpu"
     result = Schedule(store, study, backend, How(backend.device, 2, 1)).run(lambda _: None, lambda: False)
     assert (result.finished, result.failed, result.stopped) == (4, {}, False)
+    assert result.spent.runs == 4
+    assert min(vars(result.spent).values()) > 0
     assert {standing(run, TESTS).state for run in store.planned(study)} == {"finished"}
 
 

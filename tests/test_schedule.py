@@ -14,6 +14,7 @@ from incrt.studies.schedule import How, Result, Schedule
 from incrt.studies.store import EPISODES, PlannedRun, Standing, Store, evaluation_file
 from incrt.studies.study import Study
 from incrt.studies.tasks import Found, Spent, Task
+from incrt.tuning import BESIDE_STUDIES
 
 Script = Callable[[Task, int], Found | None]
 """What becomes of a task that is started for the n-th time; None stands for a death."""
@@ -78,7 +79,7 @@ def study(tmp_path: Path, store: Store) -> Study:
         for changes in TESTS.values():
             path = store.references(cell.bench, changes)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+            path.write_text(json.dumps([{"controller": name} for name in BESIDE_STUDIES]))
     return entered
 
 
@@ -120,6 +121,23 @@ def test_runs_that_are_only_to_be_evaluated_are_started(store: Store, study: Stu
     evaluation_file(plan[1].folder, TESTS["payload 1 kg"]).unlink()
     _, backend = run(store, study, lambda task, _: finish(*task.runs))
     assert [task.folders for task in backend.started] == [(plan[1].folder,)]
+
+
+def test_runs_without_all_reference_controllers_are_started(store: Store, study: Study) -> None:
+    """A version of the library that knew fewer of them has run the study."""
+    plan = store.planned(study)
+    finish(*plan)
+    path = store.references(plan[0].cell.bench, {})
+    whole = path.read_text()
+    path.write_text(json.dumps([{"controller": "baseline"}]))
+
+    def script(task: Task, _: int) -> Found:
+        path.write_text(whole)
+        return finish(*task.runs)
+
+    result, backend = run(store, study, script)
+    assert len(backend.started) == 1
+    assert result.finished == 4
 
 
 def test_a_batch_that_died_goes_on_as_long_as_it_gets_further(store: Store, study: Study) -> None:
@@ -230,5 +248,17 @@ def test_tasks_and_their_ends_travel_as_json(store: Store, study: Study) -> None
     schedule_ = Schedule(store, study, ScriptedBackend(lambda *_: None), How("gpu", 2, 3))
     for task in schedule_._tasks(schedule_.standings()):  # noqa: SLF001
         assert Task.from_json(task.to_json()) == task
-    found = Found({"a": "b"}, ["c"], no_space="d")
-    assert Found(**json.loads(found.to_json())) == found
+    found = Found({"a": "b"}, ["c"], no_space="d", spent=Spent(2, 3.25, 1.5, 0.75))
+    assert Found.from_json(found.to_json()) == found
+
+
+def test_what_the_workers_spent_is_added_up(store: Store, study: Study) -> None:
+    def script(task: Task, tries: int) -> Found | None:
+        if tries == 0:
+            return None  # a worker that dies takes its times with it
+        found = finish(*task.runs)
+        found.spent = Spent(runs=len(task.runs), train_s=2.26, compile_s=1.5, evaluate_s=0.5)
+        return found
+
+    result, _ = run(store, study, script, batch=2)
+    assert result.spent.rounded() == {"runs": 4, "train_s": 4.5, "compile_s": 3.0, "evaluate_s": 1.0}

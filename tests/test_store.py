@@ -1,6 +1,7 @@
 """What is kept of studies, and what is said of them, without any training."""
 
 import dataclasses
+import errno
 import json
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from small_studies import SMALL, one_task, small_study
 
 from incrt.cli import main
 from incrt.cli.study_display import failure_lines
+from incrt.report.outcomes import Command
 from incrt.report.reading import read_material
+from incrt.studies import store as store_module
 from incrt.studies.backend import LocalBackend
 from incrt.studies.store import Store
 from incrt.studies.tasks import Task
@@ -38,6 +41,33 @@ def test_each_variant_with_a_bench_of_its_own_has_its_controllers(tmp_path: Path
         figures = dict.fromkeys(("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv"), 0.0)
         path.write_text(json.dumps([{"controller": "baseline", **figures}]))
     assert [row.variant for row in read_material(store.path).references] == ["grown", "all heads"]
+
+
+def command(seeds: str) -> Command:
+    return Command("small", "memory", seeds, 8, "2026-01-01 12:00 UTC", 9.5, 4, 5.0, 2.5, 1.5)
+
+
+@pytest.mark.parametrize("damage", [b"nonsense", b'{"study": "small"}', b"[]", b'{"study": "sm', b"\xff\xfe"])
+def test_a_damaged_line_about_a_command_is_left_out(tmp_path: Path, damage: bytes) -> None:
+    store = Store(tmp_path / "out")
+    store.enter(small_study(tmp_path))
+    assert store.commands() == []
+    store.note_command(command("1"))
+    path = store.path / "studies" / "commands.jsonl"
+    path.write_bytes(path.read_bytes() + damage + b"\n")
+    store.note_command(command("2"))
+    assert store.commands() == [command("1"), command("2")]
+    assert read_material(store.path).commands == store.commands()
+
+
+def test_a_command_s_times_are_not_worth_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = Store(tmp_path / "out")
+    monkeypatch.setattr(store_module, "write_whole", full)
+    store.note_command(command("1"))
+    assert store.commands() == []
 
 
 def test_a_worker_that_dies_says_how(tmp_path: Path) -> None:

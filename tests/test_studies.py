@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Study]:
     study = store.enter(small_study(folder))[0]
     found = work(one_task(store, study), say_nothing)
     assert (found.problems, found.held, found.no_space) == ({}, [], None)
+    spent = found.spent
+    assert spent.runs == 4
+    assert min(spent.train_s, spent.compile_s, spent.evaluate_s) > 0
     return store, study
 
 
@@ -90,7 +94,8 @@ def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
     assert history.event_steps.tolist() == grows
     assert np.allclose(history.shares.sum(1), 1)
     controllers = [row.controller for row in material.references if not row.condition]
-    assert controllers == ["baseline", "best_constant", "adaptive", "observer", "clairvoyant"]
+    assert controllers == ["baseline", "best_constant", "feedforward", "adaptive", "observer", "clairvoyant"]
+    assert material.commands == []  # a worker did this, no command
     (episodes,) = material.episodes.values()
     assert episodes.q.shape == (1, 20, 2)
     assert np.allclose(episodes.attention.sum(-1), 1, atol=1e-6)
@@ -126,7 +131,7 @@ def test_controllers_stand_beside_the_study_whose_bench_they_have(trained: tuple
     runs = of_preset(read_material(store.path), "memory")
     assert {row.delta_pct for row in runs.beside(("other",), 5.0)} == {-1.0}
     assert -1.0 not in {row.delta_pct for row in runs.beside(("small",), 5.0)}
-    assert len(runs.beside(("small",), 5.0)) == 5
+    assert len(runs.beside(("small",), 5.0)) == 6
 
 
 def test_a_finished_run_is_left_as_it_is(trained: tuple[Store, Study], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,6 +256,12 @@ def test_the_command_goes_on_with_what_is_there(
     main(["study", "run", str(tmp_path / "small.toml"), "--out", str(store.path), "--device", "cpu"])
     assert "4 of 4 runs are finished" in capsys.readouterr().err
     assert (runs[0].folder / "eval.json").read_bytes() == before  # made anew from the policy
+    (command,) = store.commands()
+    assert (command.study, command.preset, command.seeds) == ("small", "memory", "1-2")
+    assert (command.runs, command.train_s, command.compile_s) == (0, 0.0, 0.0)  # nothing was left to train
+    assert 0 < command.evaluate_s < command.wall_s
+    assert datetime.strptime(command.begun, "%Y-%m-%d %H:%M %Z").replace(tzinfo=UTC) <= datetime.now(UTC)
+    assert read_material(store.path).commands == [command]
     main(["study", "status", str(store.path), "--json"])
     rows = json.loads(capsys.readouterr().out)
     assert [(row["variant"], row["finished"], row["steps_done"]) for row in rows] == [

@@ -58,9 +58,14 @@ def test_studies_that_name_the_same_run_share_it() -> None:
 
     assert keys("main") <= keys("static")
     assert keys("robustness") <= keys("main") | keys("static")
+    assert keys("main") < keys("hundred") < keys("static")
     assert len(keys("k_max") & keys("main")) == 1
     assert len(keys("grace") & keys("k_max")) == 1
     assert not keys("main") & {cell.key for cell in load_study("main", "paper").cells}
+
+
+def test_a_hundred_seeds_begin_with_the_paper_s() -> None:
+    assert load_study("hundred", "paper").seeds == tuple(range(42, 142))
 
 
 def test_any_seeds_will_do() -> None:
@@ -118,7 +123,7 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "../study", ""])
 def test_an_unknown_study_is_refused_with_those_that_are_known(name: str) -> None:
-    with pytest.raises(ValueError, match=r"there is no study .*accepted: encoders, grace, k_max, main"):
+    with pytest.raises(ValueError, match=r"there is no study .*accepted: encoders, grace, hundred, k_max, main"):
         load_study(name, "memory")
 
 

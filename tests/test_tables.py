@@ -146,7 +146,7 @@ def test_tables_2_and_3(everything: Material) -> None:
         "K_max 8",
         "K_max 16",
         "static K=7",
-        *[None] * 3,
+        *[None] * 4,
     ]
     (cap,) = cells(caps, variant="K_max 16")
     assert (cap["std"], cap["n"], cap["paper: Δ% ± CI95"], cap["paper: n"]) == ("8.00", "10", "-43.82 ± 12.78", "5")
@@ -169,7 +169,7 @@ def test_reference_controllers_stand_in_every_table_of_results(everything: Mater
         regimes = {row.tau_z for row in each.rows}
         for tau_z in regimes:
             names = [row["variant"] for row in cells(each, tau_z=tau_z, variant=None)]
-            assert names == ["baseline", "best constant", "clairvoyant"]
+            assert names == ["baseline", "best constant", "feedforward", "clairvoyant"]
     (clairvoyant,) = [row for row in cells(table(everything, "study-k_max")) if row["variant"] == "clairvoyant"]
     assert (clairvoyant["Δ% ± CI95"], clairvoyant["success"], clairvoyant["headroom closed"]) == (
         "-60.00",
@@ -213,7 +213,7 @@ def test_a_condition_has_its_own_rows() -> None:
         "": ("10", "-50.00"),
         "payload 3 kg": ("10", "-20.00"),
     }
-    assert [row["condition"] for row in cells(found, variant=None)] == [""] * 3 + ["payload 3 kg"] * 3
+    assert [row["condition"] for row in cells(found, variant=None)] == [""] * 4 + ["payload 3 kg"] * 4
 
 
 def test_comparison_is_with_the_variant_of_the_same_regime() -> None:

@@ -87,14 +87,6 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """What a file of one JSON object a line holds; one that cannot be read is refused."""
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-
-
 def evaluate_run(run: Trained, **conditions: Any) -> tuple[dict[str, Any], Trajectory]:
     """The figures of a run beside those of the references, and its rollouts.
 

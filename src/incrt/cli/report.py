@@ -1,6 +1,6 @@
 """``incrt report``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,30 +15,32 @@ from incrt.cli.terminal import log, new_table, print_json
 class Report:
     """Make the report of the studies in a folder: one page that works offline, and its tables and figures as files.
 
-    Runs that are not finished are left out; make it as often as you like while a study runs.
+    Runs that are not finished are left out; make it as often as you like while a study runs. A report's own folder
+    holds all that is needed to make it once more, without the runs.
     """
 
     folder: Annotated[Path, tyro.conf.Positional]
-    """What incrt study run had as --out."""
+    """What incrt study run had as --out, or the folder of a report."""
     out: Path | None = None
-    """Folder for the report; report in the folder of the studies if not given."""
+    """Folder for the report; if not given, report in the folder of the studies, or the report's own folder."""
     title: str | None = None
-    """Of the page; the folder's name if not given."""
+    """Of the page; if not given, the folder's name, or the title that the report had."""
     json: bool = False
     """Print the verdicts as JSON and nothing else."""
 
     def run(self) -> None:
         """Write it and print the verdicts."""
+        from incrt.report.archive import is_archive
         from incrt.report.build import PAGE, build_report
-        from incrt.report.reading import read_material
+        from incrt.report.reading import read_folder
 
         with log.status("reading the runs"):
-            material = read_material(self.folder)
+            material = read_folder(self.folder)
         if not material.outcomes:
             raise ValueError(f"no run in {self.folder} is finished yet; incrt study status {self.folder} says how far")
-        out = self.out or self.folder / "report"
+        out = self.out or (self.folder if is_archive(self.folder) else self.folder / "report")
         with log.status("writing the report"):
-            found = build_report(material, self.title or self.folder.resolve().name, out)
+            found = build_report(replace(material, title=self.title or material.title), out)
         for study in material.studies:
             for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):
                 log.print(line, markup=False, soft_wrap=True)

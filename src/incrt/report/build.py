@@ -1,43 +1,48 @@
-"""The report of a folder of studies: the page, and beside it every table, figure and row as a file of its own."""
+"""The report: the page, beside it every table and figure as a file of its own, and what they all were made from."""
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from incrt.files import write_whole
+from incrt.report.archive import write_archive
 from incrt.report.charts import make_charts
 from incrt.report.charts.still import write_all_stills
 from incrt.report.claims import judge
 from incrt.report.claims.verdicts import Verdict
-from incrt.report.outcomes import Material, Outcome, Reference, to_csv
+from incrt.report.drawn import only_drawn
+from incrt.report.outcomes import Material, Outcome
 from incrt.report.page import render
 from incrt.report.selection import deltas, diverged, of_preset
 from incrt.report.statistics import rate, summarise
 from incrt.report.tables import make_tables, table
+from incrt.report.tables.of_claims import claims_table
+from incrt.report.tables.rows import mean_of
 
 PAGE = "report.html"
 _FORMS = {".md": table.to_markdown, ".csv": table.to_csv, ".tex": table.to_latex}
 
 
-def build_report(material: Material, title: str, out: Path) -> dict[str, list[Verdict]]:
+def build_report(material: Material, out: Path) -> dict[str, list[Verdict]]:
     """Write the report into a folder; gives its verdicts by preset. The page needs nothing of the rest."""
+    material = only_drawn(material)
     presets = list(dict.fromkeys(study.preset for study in material.studies))
     verdicts = {preset: judge(material, preset) for preset in presets}
     tables = {preset: make_tables(material, preset) for preset in presets}
     charts = {preset: make_charts(material, preset) for preset in presets}
     try:
-        _write(out / PAGE, render(title, verdicts, tables, charts, material))
-        _write(out / "runs.csv", to_csv(material.outcomes, Outcome))
-        _write(out / "references.csv", to_csv(material.references, Reference))
+        _write(out / PAGE, render(material.title, verdicts, tables, charts, material))
         _write(out / "cells.csv", _cells(material))
         for preset, found in tables.items():
-            for each in found:
+            for each in (*found, claims_table(verdicts[preset], preset)):
                 for ending, form in _FORMS.items():
                     _write(out / "tables" / preset / f"{each.name}{ending}", form(each))
         folders = {preset: out / "figures" / preset for preset in presets}
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
         write_all_stills({folders[preset]: found for preset, found in charts.items()})
+        write_archive(material, out)
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error}") from None
     return verdicts
@@ -49,17 +54,30 @@ def _cells(material: Material) -> str:
     for preset in dict.fromkeys(study.preset for study in material.studies):
         runs = of_preset(material, preset)
         for place in dict.fromkeys((each.study, each.variant, each.tau_z, each.condition) for each in runs.outcomes):
-            found = runs.cell(*place)
-            succeeded = rate(sum(each.success for each in found), len(found))
             about = dict(zip(("study", "variant", "tau_z", "condition"), place, strict=True))
-            counts = {"runs": len(found), "diverged": diverged(found), "successes": succeeded.count}
-            wilson = {"wilson_low": succeeded.low, "wilson_high": succeeded.high}
-            lines.append({"preset": preset, **about, **counts, **wilson, **vars(summarise(deltas(found)))})
+            lines.append({"preset": preset, **about, **_figures(runs.cell(*place))})
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
     return text.getvalue()
+
+
+def _figures(found: Sequence[Outcome]) -> dict[str, float | None]:
+    """Of runs that differ in their seeds alone; the summary is that of Delta%."""
+    succeeded, sound = rate(sum(each.success for each in found), len(found)), [each for each in found if each.is_sound]
+    return {
+        "runs": len(found),
+        "diverged": diverged(found),
+        "successes": succeeded.count,
+        "success_rate": succeeded.value,
+        "wilson_low": succeeded.low,
+        "wilson_high": succeeded.high,
+        **vars(summarise(deltas(found))),
+        "headroom_closed": mean_of([each.headroom_closed for each in sound]),
+        "max_error": mean_of([each.max_error for each in sound]),
+        "torque_tv": mean_of([each.torque_tv for each in sound]),
+    }
 
 
 def _write(path: Path, text: str) -> None:

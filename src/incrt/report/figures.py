@@ -14,6 +14,7 @@ from incrt.evaluation import Trajectory
 _COLOURS = {
     "baseline": "tab:red",
     "best_constant": "tab:orange",
+    "feedforward": "tab:purple",
     "adaptive": "tab:olive",
     "observer": "tab:cyan",
     "clairvoyant": "tab:green",

@@ -1,7 +1,7 @@
 """What a report is made of: one row a run, one row a reference controller, and what each run left on its way.
 
 The figures in tables and verdicts, and most charts, come from the rows alone, which ``runs.csv`` and ``references.csv``
-keep.
+keep. The other files of :mod:`incrt.report.archive` hold the rest.
 """
 
 import csv
@@ -193,6 +193,8 @@ class Material:
     """Versions, commits and devices that trained the runs, each once."""
     commands: Sequence[Command]
     """The oldest first."""
+    title: str = ""
+    """Of the page."""
 
 
 Row = TypeVar("Row", Outcome, Reference, Command)
@@ -209,14 +211,28 @@ def to_csv(rows: Iterable[Row], kind: type[Row]) -> str:
 
 
 def from_csv(text: str, kind: type[Row]) -> list[Row]:
-    """The rows that :func:`to_csv` wrote."""
-    hints = typing.get_type_hints(kind)
-    lines = csv.DictReader(io.StringIO(text))
-    return [kind(**{name: _parse(hints[name], value) for name, value in line.items()}) for line in lines]
+    """The rows that :func:`to_csv` wrote; what it cannot have written is refused, by its line."""
+    names, hints = [field.name for field in dataclasses.fields(kind)], typing.get_type_hints(kind)
+    lines = csv.reader(io.StringIO(text))
+    if next(lines, []) != names:
+        raise ValueError(f"the first line must be {','.join(names)}")
+    if not text.endswith("\n"):
+        raise ValueError("it ends in the middle of a line")
+    rows = []
+    for cells in lines:
+        if len(cells) != len(names):
+            raise ValueError(f"line {lines.line_num} must have {len(names)} cells, got {len(cells)}")
+        try:
+            rows.append(kind(**{name: _parse(hints[name], cell) for name, cell in zip(names, cells, strict=True)}))
+        except ValueError as error:
+            raise ValueError(f"line {lines.line_num}: {error}") from None
+    return rows
 
 
 def _parse(hint: Any, text: str) -> Any:
     options = [each for each in typing.get_args(hint) if each is not types.NoneType]
     if options:
         return None if not text else _parse(options[0], text)
+    if hint is bool and text not in {"True", "False"}:
+        raise ValueError(f"must be True or False, got {text!r}")
     return text == "True" if hint is bool else hint(text)

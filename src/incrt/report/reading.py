@@ -1,4 +1,4 @@
-"""From the folder of studies to what a report is made of."""
+"""From a folder to what a report is made of."""
 
 import contextlib
 import json
@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from incrt.config import format_seeds
+from incrt.report.archive import is_archive, read_archive
 from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
 from incrt.report.selection import representative
-from incrt.runs import is_over, read_json, read_lines
+from incrt.runs import is_over, read_json
 from incrt.studies.episodes import load_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.study import Cell, Study, command_name
@@ -34,6 +35,17 @@ class _Logs(NamedTuple):
 
     history: History
     events: list[dict[str, Any]]
+
+
+def read_folder(folder: Path) -> Material:
+    """What a folder of studies holds, or what a report's folder keeps of one."""
+    if is_archive(folder):
+        return read_archive(folder)
+    if not (folder / "studies").is_dir():
+        raise ValueError(
+            f"{folder} holds no study and no report; it must be what incrt study run had as --out, or a report's folder"
+        )
+    return read_material(folder)
 
 
 def read_material(folder: Path) -> Material:
@@ -69,7 +81,8 @@ def read_material(folder: Path) -> Material:
         studies.append(_record(study, len(plan), {**given_up, **unread}, missing))
         outcomes += own
     histories = {name: each.history for name, each in logs.items()}
-    return Material(studies, outcomes, references, histories, episodes, list(makers.values()), store.commands())
+    made_by, title = list(makers.values()), folder.resolve().name
+    return Material(studies, outcomes, references, histories, episodes, made_by, store.commands(), title)
 
 
 @contextlib.contextmanager
@@ -128,7 +141,7 @@ def _outcome(
 
 
 def _read_logs(run: PlannedRun) -> _Logs:
-    stretches, checks = (read_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
+    stretches, checks = (_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
     events = [check for check in checks if check["action"] != "noop"]
     measured = [check for check in checks if check["rank"] is not None]
     history = History(
@@ -147,6 +160,13 @@ def _read_logs(run: PlannedRun) -> _Logs:
 
 def _floats(values: Sequence[Any]) -> Any:
     return np.array(values, np.float64)  # None becomes NaN
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def _jump(event: Mapping[str, Any]) -> float:

@@ -1,6 +1,6 @@
 """The runs of one preset, by study, variant, regime and condition."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from incrt.report import paper
@@ -76,6 +76,16 @@ def representative(outcomes: Iterable[Outcome]) -> Outcome | None:
     known = [(each.delta_pct, each.seed, each) for each in outcomes if each.is_sound and each.delta_pct is not None]
     ordered = sorted(known, key=lambda entry: entry[:2])
     return ordered[(len(ordered) - 1) // 2][2] if ordered else None
+
+
+def shown_in_episodes(runs: Runs, known: Container[str]) -> list[Outcome]:
+    """Of each regime one of the runs whose episodes are known, by folder: a run of study main where there is one."""
+    found = [each for each in runs.outcomes if each.folder in known and not each.condition]
+    by_regime = [[each for each in found if each.tau_z == tau_z] for tau_z in sorted({each.tau_z for each in found})]
+    shown = [
+        representative([each for each in here if each.study == "main"]) or representative(here) for here in by_regime
+    ]
+    return [run for run in shown if run is not None]
 
 
 def deltas(outcomes: Iterable[Outcome]) -> list[float]:

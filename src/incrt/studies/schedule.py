@@ -62,6 +62,7 @@ class Schedule:
         self._plan = store.planned(study)
         self._failed: dict[Path, str] = {}
         self._finished: set[Path] = set()
+        self._referenced: set[Path] = set()
         self._tries: dict[tuple[Path, ...], _Tries] = {}
         self._retry_at = 0.0
         self._no_space: str | None = None
@@ -133,8 +134,12 @@ class Schedule:
 
     def _has_references(self, run: PlannedRun) -> bool:
         """Whether the reference controllers stand beside it, on every test."""
-        paths = [self._store.references(run.cell.bench, changes) for changes in self._study.tests.values()]
-        return all(path.exists() for path in paths)
+        tests = [(run.cell.bench, changes) for changes in self._study.tests.values()]
+        missing = [each for each in tests if self._store.references(*each) not in self._referenced]
+        if not all(self._store.has_references(*each) for each in missing):
+            return False
+        self._referenced.update(self._store.references(*each) for each in missing)
+        return True
 
     def _unfinished(self, standings: Sequence[Standing]) -> list[PlannedRun]:
         pairs = zip(self._plan, standings, strict=True)

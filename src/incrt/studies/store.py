@@ -10,12 +10,12 @@
 | logs/ | what workers said that died |
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +27,10 @@ except ImportError:  # not on Windows
 from incrt.config import BenchConfig
 from incrt.files import write_whole
 from incrt.report.outcomes import Command
-from incrt.runs import is_over, read_json, read_lines
+from incrt.runs import is_over, read_json
 from incrt.sac.folder import is_held
 from incrt.studies.study import Cell, Study
+from incrt.tuning import BESIDE_STUDIES
 
 EPISODES = "episodes.safetensors"
 """One episode a payload, for the report's figures."""
@@ -102,6 +103,13 @@ class Store:
         digest = hashlib.sha256(text.encode()).hexdigest()[:10]
         return self.path / "references" / f"tau{bench.tau_z:g}-{digest}.json"
 
+    def has_references(self, bench: BenchConfig, changes: Mapping[str, Any]) -> bool:
+        """Whether all reference controllers of a test are there; an older version may have known fewer."""
+        with contextlib.suppress(ValueError, TypeError, KeyError):  # it is not there, or damaged
+            rows = read_json(self.references(bench, changes))
+            return {row["controller"] for row in rows} == set(BESIDE_STUDIES)
+        return False
+
     def forget_failed(self, study: Study) -> None:
         """All that failed will be tried again."""
         with self._lock():
@@ -119,16 +127,25 @@ class Store:
         return dict(read_json(path)) if path.exists() else {}
 
     def note_command(self, command: Command) -> None:
-        """Keep what a command did."""
-        with self._lock(), (self._studies / _COMMANDS).open("a") as file:
-            file.write(json.dumps(vars(command)) + "\n")
+        """Keep what a command did; on a full disk it is not kept, and what the command has to say is more important."""
+        path = self._studies / _COMMANDS
+        with contextlib.suppress(OSError), self._lock():
+            before = path.read_bytes() if path.exists() else b""
+            write_whole(path, before + json.dumps(vars(command)).encode() + b"\n")
 
     def commands(self) -> list[Command]:
-        """What was kept of commands, the oldest first."""
-        path = self._studies / _COMMANDS
-        return [Command(**line) for line in read_lines(path)] if path.exists() else []
+        """What was kept of commands, the oldest first; a line that cannot be read is one less, no more than that."""
+        try:
+            lines = (self._studies / _COMMANDS).read_bytes().splitlines()
+        except OSError:  # none has come to its end here
+            return []
+        found = []
+        for line in lines:
+            with contextlib.suppress(ValueError, TypeError):
+                found.append(Command(**json.loads(line)))
+        return found
 
-    @contextmanager
+    @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         """One command at a time changes what is noted of studies."""
         self._studies.mkdir(parents=True, exist_ok=True)

@@ -49,9 +49,9 @@ class Spent:
 
     runs: int = 0
     train_s: float = 0.0
-    """All that training takes besides compiling: also tracing programs and writing checkpoints."""
+    """All that training takes besides compiling, writing checkpoints for example."""
     compile_s: float = 0.0
-    """As JAX reports it; in several threads at once it may be more than has passed."""
+    """While at least one program was being made, as JAX reports it; on a CPU other runs may train meanwhile."""
     evaluate_s: float = 0.0
     """Reference controllers included."""
 

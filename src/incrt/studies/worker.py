@@ -1,15 +1,15 @@
 """Trains and evaluates one batch: what a process of the local backend, or a task of Ray, does."""
 
-import contextlib
 import errno
 import json
+import math
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import jax.monitoring
 
 from incrt.compiled import keep_compiled
 from incrt.files import write_whole
-from incrt.runs import evaluate_run, find_runs, is_over, read_json, reference_evaluation, reference_rows
+from incrt.runs import evaluate_run, find_runs, is_over, reference_evaluation, reference_rows
 from incrt.sac.folder import HeldError
 from incrt.sac.training import Job, bench_job, train
 from incrt.studies.episodes import record_episodes
@@ -34,6 +34,7 @@ _NOTHING_FITS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 def work(task: Task, warn: Callable[[str], None]) -> Found:
     """Train what is not trained, evaluate what is not evaluated. What goes wrong with one run leaves the others be."""
     keep_compiled()
+    _compilations()
     found = Found()
     try:
         unfinished = [run for run in task.runs if not is_over(run.folder)]
@@ -42,13 +43,13 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
                 studies = " or ".join(task.trained_by)
                 found.problems[str(run.folder)] = f"is not trained: incrt study run with study {studies} trains it"
         elif unfinished:
-            begin, compiling = time.monotonic(), sum(_compilations())
+            begin = time.monotonic()
             try:
                 _train(task, unfinished, found, warn)
             except ValueError as error:  # of no one run: a device that is not there, for example
                 found.problems |= {str(run.folder): str(error) for run in unfinished}
-            found.spent.compile_s = sum(_compilations()) - compiling
-            found.spent.train_s = max(0.0, time.monotonic() - begin - found.spent.compile_s)
+            found.spent.compile_s = _length(each for each in _compilations() if each[0] >= begin)
+            found.spent.train_s = time.monotonic() - begin - found.spent.compile_s
             found.spent.runs = sum(is_over(run.folder) for run in unfinished)
         trained = [run for run in task.runs if is_over(run.folder)]
         left_out = {*found.problems, *found.held}
@@ -65,16 +66,25 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
 
 
 @cache
-def _compilations() -> list[float]:
-    """Seconds of all compilations in this process from the first call on."""
-    found: list[float] = []
+def _compilations() -> list[tuple[float, float]]:
+    """Begin and end of all that JAX did in this process, from the first call on, to make programs."""
+    found: list[tuple[float, float]] = []
 
     def note(event: str, duration_secs: float, **_: str | int) -> None:
-        if event == "/jax/core/compile/backend_compile_duration":
-            found.append(duration_secs)
+        if event.startswith("/jax/core/compile/"):  # tracing, lowering and compiling, some inside each other
+            found.append(((end := time.monotonic()) - duration_secs, end))
 
     jax.monitoring.register_event_duration_secs_listener(note)
     return found
+
+
+def _length(spans: Iterable[tuple[float, float]]) -> float:
+    """Of the time that at least one of the spans covers."""
+    length, reached = 0.0, -math.inf
+    for begin, end in sorted(spans):
+        length += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return length
 
 
 def _train(task: Task, runs: list[PlannedRun], found: Found, warn: Callable[[str], None]) -> None:
@@ -125,12 +135,11 @@ def _evaluate_on(run: PlannedRun, condition: str, changes: Mapping[str, Any]) ->
 
 def _references(store: Store, run: PlannedRun, changes: Mapping[str, Any]) -> None:
     """What stands beside the learned results, once for all runs on a bench."""
-    path = store.references(run.cell.bench, changes)
-    with contextlib.suppress(ValueError, TypeError, KeyError):  # it is not there, or damaged
-        if {row["controller"] for row in read_json(path)} == set(BESIDE_STUDIES):
-            return
+    if store.has_references(run.cell.bench, changes):
+        return
     config = run.cell.bench.replace(**changes)
     found = {name: reference_evaluation(name, run.cell.bench, config)[0] for name in BESIDE_STUDIES}
+    path = store.references(run.cell.bench, changes)
     _write_json(path, reference_rows({"tau_z": config.tau_z}, found))
 
 

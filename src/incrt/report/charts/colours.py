@@ -17,7 +17,8 @@ SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
 """Of cells from least to most, and of areas (viridis)."""
 LINES = ("#9c179e", "#cc4778", "#ed7953")
 """Of ordered lines: the part of plasma that is neither too dark nor too pale."""
-REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "dot", "dashdot", "solid")
+REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "longdash", "dot", "dashdot", "solid")
+"""Of the reference controllers but the baseline, in their order."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from incrt.report.charts.colours import GREY, LINES, ordered_colours
 from incrt.report.charts.pieces import regime_name
 from incrt.report.charts.view import View
 from incrt.report.outcomes import Episodes, Floats, Outcome
-from incrt.report.selection import representative
+from incrt.report.selection import shown_in_episodes
 from incrt.report.wording import number
 
 _TIME = "time [s]"
@@ -17,25 +17,12 @@ _TIME = "time [s]"
 
 def episode_charts(view: View) -> list[Chart]:
     """Of a representative run of each regime."""
-    found = [(run, view.material.episodes[run.folder]) for run in _shown(view)]
+    found = [(run, view.material.episodes[run.folder]) for run in shown_in_episodes(view.runs, view.material.episodes)]
     charts = [
         chart for run, episodes in found for chart in (_tracking(view, run, episodes), _gains(view, run, episodes))
     ]
     looking = [(run, episodes) for run, episodes in found if episodes.attention.size]
     return charts + ([_attention(view, looking)] if looking else [])
-
-
-def _shown(view: View) -> list[Outcome]:
-    """Of each regime the run with episodes, a run of study main where there is one."""
-    known = [each for each in view.runs.outcomes if each.folder in view.material.episodes and not each.condition]
-    regimes = sorted({each.tau_z for each in known})
-    shown = []
-    for tau_z in regimes:
-        here = [each for each in known if each.tau_z == tau_z]
-        run = representative([each for each in here if each.study == "main"]) or representative(here)
-        if run is not None:
-            shown.append(run)
-    return shown
 
 
 def _tracking(view: View, run: Outcome, episodes: Episodes) -> Chart:

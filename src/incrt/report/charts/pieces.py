@@ -13,7 +13,7 @@ from incrt.report.outcomes import Floats, Outcome
 from incrt.report.selection import deltas, diverged
 from incrt.report.statistics import summarise
 from incrt.report.wording import interval_text, number, plus_minus
-from incrt.tuning import CONTROLLERS
+from incrt.tuning import BESIDE_STUDIES
 
 STEPS = "environment steps"
 Measure = Literal["delta_pct", "headroom_closed"]
@@ -113,7 +113,7 @@ def reference_lines(
 
     Where each variant has a bench of its own there is no one line for all: the tables have them.
     """
-    dashes = dict(zip(CONTROLLERS[1:], REFERENCE_DASHES, strict=True))
+    dashes = dict(zip(BESIDE_STUDIES[1:], REFERENCE_DASHES, strict=True))
     lines = []
     for reference in view.runs.beside(studies, tau_z, condition):
         value = getattr(reference, measure)

@@ -39,7 +39,7 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "incrt",
 }
-_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_DASHES = {"solid": "-", "dash": "--", "longdash": (0, (6.5, 3)), "dot": ":", "dashdot": "-."}
 _MARKERS = {
     "circle": "o",
     "square": "s",
