@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from incrt.report.reading import read_material
 from incrt.studies import store as store_module
 from incrt.studies.backend import LocalBackend
 from incrt.studies.store import Store
+from incrt.studies.study import Study
 from incrt.studies.tasks import Task
+from incrt.tuning import BESIDE_STUDIES
 
 
 def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
@@ -35,12 +38,30 @@ def test_each_variant_with_a_bench_of_its_own_has_its_controllers(tmp_path: Path
     store = Store(tmp_path / "out")
     text = SMALL.replace("grown = {}", 'grown.bench.reference = "slow"')
     study, _ = store.enter(small_study(tmp_path, text))
+    write_references(store, study, dict.fromkeys(BESIDE_STUDIES, 0.1))
+    found = [row for row in read_material(store.path).references if not row.condition]
+    assert [(row.variant, row.controller) for row in found] == list(product(("grown", "all heads"), BESIDE_STUDIES))
+
+
+def test_nothing_is_said_of_an_arm_that_was_lost(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    study, _ = store.enter(small_study(tmp_path))
+    write_references(store, study, {**dict.fromkeys(BESIDE_STUDIES, 0.1), "adaptive": 1e9})
+    found = {row.controller: row for row in read_material(store.path).references}
+    assert (found["adaptive"].rmse, found["adaptive"].delta_pct, found["adaptive"].torque_tv) == (None, None, None)
+    assert (found["observer"].rmse, found["observer"].headroom_closed) == (0.1, 0.0)
+    write_references(store, study, {**dict.fromkeys(BESIDE_STUDIES, 0.1), "clairvoyant": 1.0})
+    found = {row.controller: row for row in read_material(store.path).references}
+    assert (found["observer"].rmse, found["observer"].headroom_closed) == (0.1, None)  # an end of it was lost
+
+
+def write_references(store: Store, study: Study, rmse: dict[str, float]) -> None:
+    figures = dict.fromkeys(("delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv"), 0.0)
     for cell in study.cells:
-        path = store.references(cell.bench, {})
-        path.parent.mkdir(exist_ok=True)
-        figures = dict.fromkeys(("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv"), 0.0)
-        path.write_text(json.dumps([{"controller": "baseline", **figures}]))
-    assert [row.variant for row in read_material(store.path).references] == ["grown", "all heads"]
+        for changes in study.tests.values():
+            path = store.references(cell.bench, changes)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps([{"controller": name, "rmse": rmse[name], **figures} for name in rmse]))
 
 
 def command(seeds: str) -> Command:

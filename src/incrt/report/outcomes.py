@@ -39,7 +39,7 @@ class Outcome:
     failure: str | None
     """Why training stopped early; such a run has not succeeded, and its figures are not counted."""
     rmse: float | None
-    """None where the policy did not keep the arm finite."""
+    """None where the arm was lost: its RMSE was not below 1 rad, or it did not stay finite."""
     delta_pct: float | None
     success: bool
     """Whether it was trained to its end, and its RMSE is below 0.10 rad."""
@@ -69,7 +69,7 @@ class Outcome:
 
     @property
     def is_sound(self) -> bool:
-        """Whether its figures count: it was trained to its end, and the arm stayed finite."""
+        """Whether its figures count: it was trained to its end, and the arm was not lost."""
         return self.failure is None and self.delta_pct is not None
 
 
@@ -85,6 +85,7 @@ class Reference:
     condition: str
     controller: str
     rmse: float | None
+    """None where the arm was lost."""
     delta_pct: float | None
     headroom_closed: float | None
     max_error: float | None

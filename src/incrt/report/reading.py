@@ -27,7 +27,9 @@ _FIGURES = (
     "torque_tv",
     "shield_active_pct",
 )
-_OF_REFERENCES = ("controller", "rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv")
+_OF_REFERENCES = ("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv")
+_LOST = 1.0
+"""RMSE [rad] from which on an arm is lost: ten times what counts as success. An unstable loop goes far beyond."""
 
 
 class _Logs(NamedTuple):
@@ -124,7 +126,7 @@ def _outcome(
         steps=run.cell.sac.steps,
         failure=None if failure is None else f"step {failure['step']}: {failure['cause']}",
         success=figures["success"] and failure is None,
-        **{key: figures[key] for key in _FIGURES},
+        **_unless_lost(figures, _FIGURES, figures["best_constant_rmse"], figures["clairvoyant_rmse"]),
         encoder=run.cell.encoder.encoder,
         k_max=k_max,
         heads=training["heads"],
@@ -138,6 +140,18 @@ def _outcome(
         inside=guarantees.get("inside"),
         rank_settled=guarantees.get("rank_settled"),
     )
+
+
+def _unless_lost(figures: Mapping[str, Any], keys: Sequence[str], *ends: float | None) -> dict[str, Any]:
+    """Nothing of an arm that was lost, and no headroom where one of its two ends was."""
+    if _is_lost(figures["rmse"]):
+        return dict.fromkeys(keys)
+    found = {key: figures[key] for key in keys}
+    return {**found, "headroom_closed": None} if any(map(_is_lost, ends)) else found
+
+
+def _is_lost(rmse: float | None) -> bool:
+    return rmse is None or rmse >= _LOST
 
 
 def _read_logs(run: PlannedRun) -> _Logs:
@@ -190,9 +204,11 @@ def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
     variant = cell.variant if len(set(paths)) > 1 else ""
     for condition, changes in study.tests.items():
         path = store.references(cell.bench, changes)
-        for row in read_json(path):
-            figures = {key: row[key] for key in _OF_REFERENCES}
-            yield Reference(study.name, study.preset, variant, cell.bench.tau_z, condition, **figures)
+        rows = {row["controller"]: row for row in read_json(path)}
+        for name, row in rows.items():
+            ends = (rows["best_constant"]["rmse"], rows["clairvoyant"]["rmse"])
+            figures = _unless_lost(row, _OF_REFERENCES, *ends)
+            yield Reference(study.name, study.preset, variant, cell.bench.tau_z, condition, name, **figures)
 
 
 def _made_by(folder: Path) -> list[dict[str, Any]]:

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from incrt.report import paper
 from incrt.report.outcomes import Material, Outcome, Reference, StudyRecord
 
+COMPARISON = ("main", "static", "hundred")
+"""The studies that hold heads that grow against a fixed number of them, in the paper's regimes."""
+RUNTIME = "runtime"
+"""Their variant with heads that grow."""
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -32,14 +37,22 @@ class Runs:
         """The values of tau_z that have runs in these studies."""
         return sorted({each.tau_z for each in self.outcomes if each.study in studies})
 
-    def runtime(self, tau_z: float) -> list[Outcome]:
-        """The runs with heads that grow: those of main, which study static has too."""
-        return distinct([*self.cell("main", "runtime", tau_z), *self.cell("static", "runtime", tau_z)])
+    def compared(self, variant: str, tau_z: float) -> list[Outcome]:
+        """The runs of a variant in the studies of the paper's comparison, all their seeds."""
+        return distinct(each for study in COMPARISON for each in self.cell(study, variant, tau_z))
+
+    def comparison(self) -> tuple[str, ...]:
+        """Those of the studies of the paper's comparison that are here."""
+        return tuple(name for name in COMPARISON if self.study(name) is not None)
+
+    def grown(self) -> list[Outcome]:
+        """The runs of the comparison whose heads grow, of all regimes."""
+        return [each for tau_z in self.regimes(*COMPARISON) for each in self.compared(RUNTIME, tau_z)]
 
     def statics(self) -> list[str]:
-        """The variants of study static with a fixed number of heads; the paper's own number first."""
-        study = self.study("static")
-        names = [name for name in study.variants if name.startswith("static")] if study else []
+        """The variants of the comparison with a fixed number of heads; the paper's own number first."""
+        studies = [study for name in COMPARISON if (study := self.study(name)) is not None]
+        names = dict.fromkeys(name for study in studies for name in study.variants if name.startswith("static"))
         return sorted(names, key=lambda name: name != paper.STATIC)
 
     def beside(self, studies: Sequence[str], tau_z: float, condition: str = "") -> list[Reference]:

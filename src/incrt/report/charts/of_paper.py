@@ -20,13 +20,10 @@ from incrt.report.charts.pieces import (
 )
 from incrt.report.charts.view import View
 from incrt.report.outcomes import History, Outcome
-from incrt.report.selection import deltas, representative
+from incrt.report.selection import COMPARISON, RUNTIME, deltas, representative
 from incrt.report.wording import number
 
 _PAPER = "the paper: "
-_RUNTIME = "runtime"
-_STUDIES = ("main", "static")
-"""Whose runs and reference controllers these are."""
 
 
 def paper_charts(view: View) -> list[Chart]:
@@ -38,15 +35,15 @@ def paper_charts(view: View) -> list[Chart]:
 def comparison(view: View) -> Chart | None:
     """Figure 3: runtime and static in each regime."""
     statics = view.runs.statics()
-    regimes = [tau_z for tau_z in sorted({*view.runs.regimes("main", "static")}) if _shown(view, statics, tau_z)]
+    regimes = [tau_z for tau_z in view.runs.regimes(*COMPARISON) if _shown(view, statics, tau_z)]
     if not regimes:
         return None
     series: list[Series] = []
     for group, tau_z in enumerate(regimes):
         series += _regime_bars(view, statics, group, tau_z)
-        series += reference_lines(view, _STUDIES, tau_z, group - 0.46, group + 0.46)
-    names = [_RUNTIME, *statics]
-    cells = [_runs_of(view, name, tau_z) for name in names for tau_z in regimes]
+        series += reference_lines(view, COMPARISON, tau_z, group - 0.46, group + 0.46)
+    names = [RUNTIME, *statics]
+    cells = [view.runs.compared(name, tau_z) for name in names for tau_z in regimes]
     return Chart(
         "figure-3-comparison",
         "Runtime and static heads in each memory regime",
@@ -54,18 +51,14 @@ def comparison(view: View) -> Chart | None:
         f"({counted(cells)}); lower is better. Hatched: the paper's own figures; it gives no interval for static "
         "heads. Grey lines: the reference controllers of the same regime.",
         view.preset,
-        _STUDIES,
+        view.runs.comparison(),
         (_by_regime(regimes, series),),
         1,
     )
 
 
 def _shown(view: View, statics: list[str], tau_z: float) -> bool:
-    return any(deltas(_runs_of(view, name, tau_z)) for name in (_RUNTIME, *statics))
-
-
-def _runs_of(view: View, variant: str, tau_z: float) -> list[Outcome]:
-    return view.runs.runtime(tau_z) if variant == _RUNTIME else view.runs.cell("static", variant, tau_z)
+    return any(deltas(view.runs.compared(name, tau_z)) for name in (RUNTIME, *statics))
 
 
 def _regime_bars(view: View, statics: list[str], group: int, tau_z: float) -> list[Series]:
@@ -79,15 +72,15 @@ def _regime_bars(view: View, statics: list[str], group: int, tau_z: float) -> li
 
     def printed(index: int, study: str, variant: str, colour: str) -> None:
         if found := paper.printed(study, variant, tau_z):
-            label = _PAPER + ("runtime" if variant == _RUNTIME else "static")
-            where = place(index, variant if variant == _RUNTIME else "")
+            label = _PAPER + ("runtime" if variant == RUNTIME else "static")
+            where = place(index, variant if variant == RUNTIME else "")
             series.append(paper_mark("bar", found.mean, found.half_width, colour, label, where))
 
-    for index, variant in enumerate([_RUNTIME, *statics]):
-        own = index if variant == _RUNTIME else index + 1
-        sample = deltas(_runs_of(view, variant, tau_z))
+    for index, variant in enumerate([RUNTIME, *statics]):
+        own = index if variant == RUNTIME else index + 1
+        sample = deltas(view.runs.compared(variant, tau_z))
         series += mean_mark("bar", sample, view.look(variant), variant, place(own, variant))
-    printed(1, "main", _RUNTIME, view.look(_RUNTIME).colour)
+    printed(1, "main", RUNTIME, view.look(RUNTIME).colour)
     if statics:
         printed(count - 1, "static", paper.STATIC, GREY)
     return series
@@ -95,22 +88,22 @@ def _regime_bars(view: View, statics: list[str], group: int, tau_z: float) -> li
 
 def strip(view: View) -> Chart | None:
     """Figure 4: a dot a seed, a bar at the mean."""
-    found = {tau_z: view.runs.runtime(tau_z) for tau_z in view.runs.regimes(*_STUDIES)}
+    found = {tau_z: view.runs.compared(RUNTIME, tau_z) for tau_z in view.runs.regimes(*COMPARISON)}
     found = {tau_z: runs for tau_z, runs in found.items() if deltas(runs)}
     if not found:
         return None
-    look = view.look(_RUNTIME)
+    look = view.look(RUNTIME)
     series: list[Series] = []
     for group, (tau_z, runs) in enumerate(found.items()):
-        place = Place(group, 0.5, tau_z, _RUNTIME)
-        series += reference_lines(view, _STUDIES, tau_z, group - 0.42, group + 0.42)
+        place = Place(group, 0.5, tau_z, RUNTIME)
+        series += reference_lines(view, COMPARISON, tau_z, group - 0.42, group + 0.42)
         series += seed_dots([run for run in runs if run.is_sound], "delta_pct", look.colour, place, 7.0)
         mean = float(np.mean(deltas(runs)))
         note = f"mean, {regime_name(tau_z)}: {number(mean)}"
         bar = at(group - 0.3, group + 0.3), at(mean, mean)
-        series.append(Series("line", *bar, look.colour, "mean", notes=(note, note), tau_z=tau_z, variant=_RUNTIME))
-        if printed := paper.printed("main", _RUNTIME, tau_z):
-            beside_it = Place(group + 0.36, 0.1, tau_z, _RUNTIME)
+        series.append(Series("line", *bar, look.colour, "mean", notes=(note, note), tau_z=tau_z, variant=RUNTIME))
+        if printed := paper.printed("main", RUNTIME, tau_z):
+            beside_it = Place(group + 0.36, 0.1, tau_z, RUNTIME)
             series.append(paper_mark("points", printed.mean, printed.half_width, GREY, _PAPER + "mean", beside_it))
     return Chart(
         "figure-4-seeds",
@@ -118,7 +111,7 @@ def strip(view: View) -> Chart | None:
         f"The paper's Figure 4. Each dot is a seed ({counted(found.values())} a regime), the bar is the mean. "
         "Diamonds: the paper's means and intervals. Grey lines: the reference controllers.",
         view.preset,
-        _STUDIES,
+        view.runs.comparison(),
         (_by_regime(list(found), series),),
         1,
     )

@@ -20,9 +20,9 @@ from incrt.report.charts.pieces import (
 )
 from incrt.report.charts.view import View, regimes
 from incrt.report.outcomes import Outcome, StudyRecord
-from incrt.report.selection import deltas
+from incrt.report.selection import COMPARISON, deltas
 
-_OWN = ("main", "static", "k_max", "grace")
+_OWN = (*COMPARISON, "k_max", "grace")
 """Studies whose results have figures in the paper."""
 _MOST_BANDS = 7
 """More bands than this only hide each other."""
@@ -31,9 +31,9 @@ _MOST_BANDS = 7
 def study_charts(view: View) -> list[Chart]:
     """What the paper has no figure for."""
     found: list[Chart | None] = []
-    paper_results = "main" if view.runs.study("static") is None else "static"  # which has the runs of main, too
+    compared = view.runs.comparison()
     for record in view.runs.studies:
-        if record.name == paper_results:
+        if record.name in (compared[1:] or compared):  # the others have the runs of main, too
             found.append(_results(view, record, "headroom", ("headroom_closed",)))
         elif record.conditions:
             found.append(_conditions(view, record))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from incrt.report import paper
 from incrt.report.claims.verdicts import Claim, Verdict, named, no_runs, universal, without_exception
 from incrt.report.outcomes import Outcome
-from incrt.report.selection import Runs
+from incrt.report.selection import COMPARISON, Runs, distinct
 
 
 def saturates(runs: Runs) -> Verdict:
@@ -17,13 +17,13 @@ def saturates(runs: Runs) -> Verdict:
         "sections 7.2 and 8.1",
         f"30/30, around step 19000; by its rules at {paper.SATURATED_AT}",
     )
-    found = [each for each in runs.of("main") if each.failure is None]
+    found = [each for each in runs.grown() if each.failure is None]
     if not found:
         return no_runs(claim, "main")
     late = [each for each in found if each.saturated_at is None or each.saturated_at > paper.SATURATED_AT]
     latest = max((each.saturated_at for each in found if each.saturated_at is not None), default="none")
     ours = f"{len(found) - len(late)}/{len(found)} in time; the last one to reach it: step {latest}"
-    return universal(claim, found, late, ours, "Every run does.", runs.given_up("main"))
+    return universal(claim, found, late, ours, "Every run does.", runs.given_up(*COMPARISON))
 
 
 def same_schedule(runs: Runs) -> Verdict:
@@ -34,14 +34,14 @@ def same_schedule(runs: Runs) -> Verdict:
         "section 7.2, Figure 5",
         f"the same in all regimes; by its rules from step {paper.GROWTHS[0]} to {paper.GROWTHS[-1]}",
     )
-    found = [each for each in runs.of("main") if each.failure is None]
+    found = [each for each in runs.grown() if each.failure is None]
     if not found:
         return no_runs(claim, "main")
     ends = Counter((each.grows, each.last_grow) for each in found)
     (grows, last), count = ends.most_common(1)[0]
     others = [each for each in found if (each.grows, each.last_grow) != (grows, last)]
     ours = f"{count}/{len(found)} with {grows} growths, the last at step {last}"
-    return universal(claim, found, others, ours, "All end at the same step.", runs.given_up("main"))
+    return universal(claim, found, others, ours, "All end at the same step.", runs.given_up(*COMPARISON))
 
 
 def never_prunes(runs: Runs) -> Verdict:
@@ -52,12 +52,12 @@ def never_prunes(runs: Runs) -> Verdict:
         "sections 7.2 and 8.3",
         "0 prunes",
     )
-    found = runs.of("main", "k_max", "grace")
+    found = distinct([*runs.grown(), *runs.of("k_max", "grace")])
     if not found:
         return no_runs(claim, "main")
     pruning = [each for each in found if each.prunes]
     ours = f"{sum(each.prunes for each in found)} prunes in {len(found)} runs"
-    return universal(claim, found, pruning, ours, "No run prunes.", runs.given_up("main", "k_max", "grace"))
+    return universal(claim, found, pruning, ours, "No run prunes.", runs.given_up(*COMPARISON, "k_max", "grace"))
 
 
 def growth_is_continuous(found: Sequence[Outcome]) -> Verdict:
@@ -105,7 +105,7 @@ def rests_in_interval(runs: Runs) -> Verdict:
         "section 5.3, Proposition 3",
         "every run, at K_max",
     )
-    found = [each for each in runs.of("main") if each.inside is not None]
+    found = [each for each in runs.grown() if each.inside is not None]
     if not found:
         return no_runs(claim, "main")
     rested = [each for each in found if each.rank_settled]
@@ -116,4 +116,4 @@ def rests_in_interval(runs: Runs) -> Verdict:
     )
     if not rested:
         return Verdict(claim, 0, ours, "cannot tell", "The rank came to rest in no run, which the claim asks for.")
-    return universal(claim, rested, outside, ours, "Every run whose rank rested does.", runs.given_up("main"))
+    return universal(claim, rested, outside, ours, "Every run whose rank rested does.", runs.given_up(*COMPARISON))

@@ -17,7 +17,7 @@ from incrt.report.claims.verdicts import (
     universal,
 )
 from incrt.report.outcomes import Outcome
-from incrt.report.selection import Runs, deltas, distinct, diverged
+from incrt.report.selection import COMPARISON, RUNTIME, Runs, deltas, distinct, diverged
 from incrt.report.statistics import rate, spread_p, summarise
 from incrt.report.wording import difference_text, number, p_text, rate_text
 
@@ -35,14 +35,14 @@ def all_succeed(runs: Runs) -> Verdict:
         _TABLE_1,
         f"30/30, the worst run at {number(paper.WORST)} %",
     )
-    found = [each for tau_z in runs.regimes("main") for each in runs.cell("main", "runtime", tau_z)]
+    found = runs.grown()
     if not found:
         return no_runs(claim, "main")
     failures = [each for each in found if not each.success]
     ours = rate_text(rate(len(found) - len(failures), len(found))) or ""
     if sound := deltas(found):
         ours += f", the worst run at {number(max(sound))} %"
-    return universal(claim, found, failures, ours, "Every run does.", runs.given_up("main"))
+    return universal(claim, found, failures, ours, "Every run does.", runs.given_up(*COMPARISON))
 
 
 def all_beat_the_baseline(runs: Runs) -> Verdict:
@@ -53,12 +53,12 @@ def all_beat_the_baseline(runs: Runs) -> Verdict:
         "section 7.2",
         f"30/30, the worst run at {number(paper.WORST)} %",
     )
-    found = [each for tau_z in runs.regimes("main") for each in runs.cell("main", "runtime", tau_z)]
+    found = runs.grown()
     if not found:
         return no_runs(claim, "main")
     worse = [each for each in found if not each.is_sound or (each.delta_pct or 0.0) >= 0]
     ours = rate_text(rate(len(found) - len(worse), len(found))) or ""
-    return universal(claim, found, worse, ours, "Every run does.", runs.given_up("main"))
+    return universal(claim, found, worse, ours, "Every run does.", runs.given_up(*COMPARISON))
 
 
 def better_than_static(runs: Runs) -> list[Verdict]:
@@ -79,8 +79,8 @@ def _against_static(runs: Runs, name: str, regimes: Sequence[float]) -> Verdict:
     pairs = [
         Pair(
             f"τ_z = {tau_z:g}",
-            runs.runtime(tau_z),
-            runs.cell("static", name, tau_z),
+            runs.compared(RUNTIME, tau_z),
+            runs.compared(name, tau_z),
             paper.DIFFERENCES[tau_z],
         )
         for tau_z in regimes
@@ -98,7 +98,7 @@ def static_fails(runs: Runs) -> Verdict:
         _TABLE_1,
         f"{printed.failures}/{printed.n}",
     )
-    found = runs.cell("static", name, 5.0)
+    found = runs.compared(name, 5.0)
     if not found:
         return no_runs(claim, "static")
     failed = rate(sum(not each.success for each in found), len(found))
@@ -150,7 +150,7 @@ def every_cap_beats_static(runs: Runs) -> Verdict:
         "section 7.3, Table 2",
         ", ".join(f"{number(each, 1)} ({name})" for name, each in printed.items()) + " points",
     )
-    others = runs.cell("static", paper.STATIC, paper.SWEPT_AT)
+    others = runs.compared(paper.STATIC, paper.SWEPT_AT)
     pairs = [Pair(name, runs.cell("k_max", name, paper.SWEPT_AT), others, printed[name]) for name in _CAPS]
     return _all_better(claim, pairs, "k_max" if others else "static")
 
@@ -199,8 +199,8 @@ def smallest_spread(runs: Runs) -> Verdict:
         "section 7.2, Figure 4",
         f"std {at_5} (runs from {low} to {high} %) against {at_1} at τ_z = 1 and {at_2} at τ_z = 2",
     )
-    own = runs.runtime(5.0)
-    pairs = [Pair(f"τ_z = {tau_z:g}", own, runs.runtime(tau_z)) for tau_z in (1.0, 2.0)]
+    own = runs.compared(RUNTIME, 5.0)
+    pairs = [Pair(f"τ_z = {tau_z:g}", own, runs.compared(RUNTIME, tau_z)) for tau_z in (1.0, 2.0)]
     return _least_spread(claim, pairs, "main")
 
 

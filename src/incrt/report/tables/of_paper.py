@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from incrt.report import paper
 from incrt.report.outcomes import Outcome
-from incrt.report.selection import Runs, deltas, diverged
+from incrt.report.selection import COMPARISON, RUNTIME, Runs, deltas, diverged
 from incrt.report.statistics import compare, rate, summarise
 from incrt.report.tables.rows import (
     ABOUT_DELTA,
@@ -64,7 +64,7 @@ _COLUMNS_3 = (
 def paper_tables(runs: Runs) -> list[Table]:
     """Those of Tables 1 to 3 for which there are runs."""
     found = (
-        ("table-1", _TITLE_1, _COLUMNS_1, _main_rows(runs), _NOTES_1, ("main", "static")),
+        ("table-1", _TITLE_1, _COLUMNS_1, _main_rows(runs), _NOTES_1, runs.comparison()),
         ("table-2", _TITLE_2, _COLUMNS_2, _swept_rows(runs, "k_max", _COLUMNS_2), _NOTES_2, ("k_max",)),
         ("table-3", _TITLE_3, _COLUMNS_3, _swept_rows(runs, "grace", _COLUMNS_3), _NOTES_3, ("grace",)),
     )
@@ -78,15 +78,15 @@ def paper_tables(runs: Runs) -> list[Table]:
 def _main_rows(runs: Runs) -> tuple[Row, ...]:
     """In each regime the heads that grow, then the fixed numbers of them, then the reference controllers."""
     rows = []
-    for tau_z in runs.regimes("main", "static"):
-        grown = runs.runtime(tau_z)
-        fixed = {variant: runs.cell("static", variant, tau_z) for variant in runs.statics() or [paper.STATIC]}
-        for variant, found in {"runtime": grown, **fixed}.items():
+    for tau_z in runs.regimes(*COMPARISON):
+        grown = runs.compared(RUNTIME, tau_z)
+        fixed = {variant: runs.compared(variant, tau_z) for variant in runs.statics() or [paper.STATIC]}
+        for variant, found in {RUNTIME: grown, **fixed}.items():
             cells = {NAME: variant, TAU_Z: tau_text(tau_z), **_success_cells(found), **_printed_cells(variant, tau_z)}
             if found is not grown:
                 cells[_DIFFERENCE] = difference_text(compare(deltas(grown), deltas(found)))
             rows.append(make_row(_COLUMNS_1, cells, runs.preset, tau_z, variant))
-        for reference in runs.beside(("main", "static"), tau_z):
+        for reference in runs.beside(COMPARISON, tau_z):
             cells = {**reference_cells(reference), _DIFFERENCE: _against(grown, reference.delta_pct)}
             rows.append(make_row(_COLUMNS_1, cells, runs.preset, tau_z))
     return tuple(rows)
@@ -103,7 +103,7 @@ def _success_cells(found: Sequence[Outcome]) -> Cells:
 
 
 def _printed_cells(variant: str, tau_z: float) -> Cells:
-    is_runtime = variant == "runtime"
+    is_runtime = variant == RUNTIME
     printed = paper.printed("main" if is_runtime else "static", variant, tau_z)
     if printed is None or printed.failures is None:
         return {}

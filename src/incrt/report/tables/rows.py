@@ -20,8 +20,8 @@ TORQUE_TV = Column("torque TV [N m]")
 
 ABOUT_DELTA = (
     "Δ% is the change of the RMSE against the baseline; ± is half the 95 % Student interval over the seeds. "
-    "Diverged runs are those whose training stopped early or whose arm did not stay finite: they have not succeeded, "
-    "and have no part in means, spreads and comparisons."
+    "Diverged runs are those whose training stopped early or whose arm was lost (RMSE not below 1 rad): they have not "
+    "succeeded, and have no part in means, spreads and comparisons."
 )
 
 Cells = Mapping[Column, str | None]
@@ -50,6 +50,7 @@ def reference_cells(reference: Reference) -> dict[Column, str | None]:
         DELTA: number(reference.delta_pct),
         SUCCESS: "yes" if succeeds else "no",
         FAILS: "no" if succeeds else "yes",
+        DIVERGED: "yes" if reference.rmse is None else "no",
         HEADROOM: number(reference.headroom_closed),
         TORQUE_TV: number(reference.torque_tv, 0),
     }
