@@ -1,10 +1,11 @@
 """Made-up outcomes of studies, for the tests of what a report says."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from incrt.report.outcomes import Material, Outcome, Reference, StudyRecord
+from incrt.studies.study import comparisons
 
 BASELINE = 0.13
 WINDOWS = {1.0: 20, 2.0: 50, 5.0: 20}
@@ -83,7 +84,7 @@ def references(study: str, tau_z: float, condition: str = "") -> list[Reference]
     ]
 
 
-def material(*samples: Sequence[Outcome], compare: str | None = None) -> Material:
+def material(*samples: Sequence[Outcome], compare: str | Mapping[str, str] | None = None) -> Material:
     """The studies that these outcomes make, with the controllers of their regimes."""
     outcomes = [each for runs in samples for each in runs]
     studies = []
@@ -97,7 +98,7 @@ def material(*samples: Sequence[Outcome], compare: str | None = None) -> Materia
                 about=f"About {name}.",
                 seeds=tuple(range(42, 52)),
                 variants=variants,
-                compare=compare if compare in variants else None,
+                compare={} if isinstance(compare, str) and compare not in variants else comparisons(compare, variants),
                 regimes=tuple(dict.fromkeys((each.tau_z, each.window) for each in own)),
                 conditions=tuple(dict.fromkeys(each.condition for each in own if each.condition)),
                 trained_by=(),

@@ -8,6 +8,7 @@ import made_up
 import numpy as np
 
 from incrt.report.outcomes import Command, Episodes, History, Material, Outcome, Reference, StudyRecord
+from incrt.studies.study import comparisons
 from incrt.tuning import BESIDE_STUDIES
 
 REGIMES = {1.0: 20, 2.0: 50, 5.0: 20}
@@ -77,7 +78,7 @@ def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[
         about=f"What study {name} is about.",
         seeds=tuple(range(42, 42 + seeds)),
         variants=variants,
-        compare=variants[0],
+        compare=comparisons(variants[0], variants),
         regimes=tuple(regimes.items()),
         conditions=CONDITIONS if name == "robustness" else (),
         trained_by=("main", "static") if name == "robustness" else (),
@@ -113,7 +114,8 @@ def _outcome(record: StudyRecord, variant: str, tau_z: float, window: int, seed:
     best, least = (_CONTROLLERS[record.preset][name] for name in ("best_constant", "clairvoyant"))
     diverged = (own, tau_z, seed) == ("static K=7", 5.0, 43)
     growing = not own.startswith("static") and own not in {"deep", "gru", "lstm", "none"}
-    cap = int(own.split()[1]) if own.startswith("K_max") else 8
+    words = own.replace(",", "").split()
+    cap = int(words[1]) if words[0] == "K_max" else 8
     return made_up.outcome(
         record.name,
         variant,
@@ -129,7 +131,7 @@ def _outcome(record: StudyRecord, variant: str, tau_z: float, window: int, seed:
         heads=cap if growing else 0,
         grows=cap - 1 if growing else 0,
         certificates_held=cap - 1 if growing else 0,
-        encoder="runtime" if growing else own.split()[0],
+        encoder="runtime" if growing else words[0],
     )
 
 

@@ -98,6 +98,14 @@ def test_what_is_kept_is_read_back(material: Material, archive: Path) -> None:
     assert rounded.steps.tolist() == exact.steps.tolist()
 
 
+@pytest.mark.parametrize("before", ["runtime", None])
+def test_a_record_of_the_version_before_is_read(archive: Path, before: str | None) -> None:
+    path = archive / "record.json"
+    path.write_bytes(changed(lambda record: record["studies"][1].update(compare=before))(path.read_bytes()))
+    _, static, _ = read_archive(archive).studies
+    assert static.compare == (dict.fromkeys(STUDIES["static"][0][1:], before) if before else {})
+
+
 def test_nothing_at_all_is_read_back(material: Material, tmp_path: Path) -> None:
     write_archive(replace(material, histories={}, episodes={}, commands=[]), tmp_path)
     found = read_archive(tmp_path)

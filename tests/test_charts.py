@@ -229,7 +229,7 @@ def test_colours_stand_out_from_light_and_dark() -> None:
 
 
 def test_a_variant_looks_the_same_everywhere() -> None:
-    found = looks([("a", "runtime", "b"), ("c", "b", "d"), tuple("efghijklm")])
+    found = looks([[("a", "runtime", "b")], [("c", "b", "d")], [tuple("efghijklm")]])
     assert found["runtime"] == looks([])["runtime"]
     assert found["c"].colour not in {found["b"].colour, found["d"].colour}
     assert len({found[name] for name in "efghijklm"}) == 9

@@ -11,6 +11,7 @@ from incrt.report.claims import judge
 from incrt.report.claims.verdicts import Verdict, all_of, sizeable
 from incrt.report.outcomes import Outcome
 from incrt.report.statistics import rate
+from incrt.studies.study import comparisons
 
 
 def verdict(name: str, *samples: Sequence[Outcome], compare: str | None = None) -> Verdict:
@@ -299,7 +300,8 @@ def test_a_setting_without_runs_leaves_it_open() -> None:
     made = material(
         *(sample("sensitivity", name, 2.0, around(-50, 2, 30)) for name in ("default", "N 500")), compare="default"
     )
-    more = dataclasses.replace(made.studies[0], variants=(*made.studies[0].variants, "N 2000"))
+    names = (*made.studies[0].variants, "N 2000")
+    more = dataclasses.replace(made.studies[0], variants=names, compare=comparisons("default", names))
     found = {each.claim.name: each for each in judge(dataclasses.replace(made, studies=[more]), "paper")}
     assert found["other settings"].judgement == "cannot tell"
     assert "N 2000" in found["other settings"].why

@@ -2,19 +2,20 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from by_path import load
 from gymnax.environments.classic_control.pendulum import Pendulum
 
 from incrt.config import EncoderConfig, RuntimeConfig
+from incrt.report.outcomes import Outcome, from_csv
+from incrt.report.selection import representative
 from incrt.sac import Progress, Run, Saved, deterministic_returns, policy_of
 from incrt.sac.environment import dimensions
 from incrt.sac.progress import Failure, first_progress
@@ -22,17 +23,7 @@ from incrt.sac.progress import Failure, first_progress
 STEPS = 1500
 
 
-def load(name: str) -> Any:
-    path = Path(__file__).parents[1] / "examples" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-example = load("pendulum")
+example = load("examples/pendulum.py")
 params = example.PENDULUM.default_params
 
 
@@ -160,3 +151,19 @@ def test_two_seeds_must_reach_the_goal_and_a_run_that_failed_does_not_count(
     assert example.main() == status
     printed = capsys.readouterr().out.splitlines()
     assert [line.partition("goal -250 ")[2] for line in printed] == list(verdicts)
+
+
+# --- trained policies ------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_of_the_results_does_what_its_row_says() -> None:
+    """The row was measured on a GPU."""
+    text = (Path(__file__).parents[1] / "results" / "runs.csv").read_text()
+    regime = [
+        each for each in from_csv(text, Outcome) if (each.study, each.preset, each.tau_z) == ("main", "memory", 5.0)
+    ]
+    run = representative(regime)
+    assert run is not None
+    found = load("examples/trained_policies.py").compare(5.0, 20, "paper")
+    assert found["learned"] == pytest.approx(run.delta_pct, abs=0.05)
+    assert found["observer"] < found["learned"] < found["feedforward"] < found["best_constant"] < 0

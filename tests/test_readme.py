@@ -11,6 +11,7 @@ import pytest
 pytestmark = pytest.mark.filterwarnings("ignore:rich is experimental")
 
 README = Path(__file__).parent.parent / "README.md"
+DOCS = README.parent / "docs"
 
 
 class Model:
@@ -29,25 +30,24 @@ def shortened(text: str) -> str:
 
 def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SB3_LOGDIR", str(tmp_path / "log"))
-    text = README.read_text(encoding="utf-8").replace("SacConfig(steps=1000)", "SacConfig(steps=110)")
-    examples = re.findall(r"```python\n(.*?)```", shortened(text), re.DOTALL)
-    assert len(examples) == 7
+    guide = (DOCS / "guide.md").read_text(encoding="utf-8")
+    text = guide.replace("SacConfig(steps=1000)", "SacConfig(steps=110)")
+    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(examples) == 6
     names: dict[str, Any] = {"model": Model()}
     for example in examples:
         exec(example, names)  # noqa: S102
     assert names["figures"].rmse > 0
     assert names["certificate"].holds
     assert names["state"].k == 2  # two heads grown, one pruned
-    assert names["model"].runtime_heads.controller.k == 2
     printed = capsys.readouterr().out.splitlines()
-    shown = README.read_text(encoding="utf-8").split("```\n500 noop")[1].split("```")[0]
+    shown = guide.split("```\n500 noop")[1].split("```")[0]
     for line in f"500 noop{shown}".splitlines():
         assert line == "..." or line in printed
 
 
 def test_an_environment_of_ones_own_trains(capsys: pytest.CaptureFixture[str]) -> None:
-    text = (README.parent / "docs" / "engine.md").read_text(encoding="utf-8")
+    text = (DOCS / "engine.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(example.replace("steps=20_000", "steps=110"), {})  # noqa: S102
     printed = [line.split() for line in capsys.readouterr().out.splitlines()]
@@ -58,9 +58,11 @@ def test_an_environment_of_ones_own_trains(capsys: pytest.CaptureFixture[str]) -
 def test_what_is_said_of_stable_baselines3_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SB3_LOGDIR", str(tmp_path / "log"))
-    text = (README.parent / "docs" / "sb3.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    text = (DOCS / "sb3.md").read_text(encoding="utf-8")
     examples = re.findall(r"```python\n(.*?)```", shortened(text), re.DOTALL)
     assert len(examples) == 2
+    assert set(lines.splitlines()) <= set(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[0].splitlines())
     names: dict[str, Any] = {}
     for example in examples:
         exec(example, names)  # noqa: S102

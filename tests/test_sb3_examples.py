@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_examples import load
+from by_path import load
 
 from incrt.runs import find_runs
 
@@ -17,7 +17,7 @@ def events_in_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_arm_with_sac(tmp_path: Path) -> None:
-    example = load("sb3_stribeck")
+    example = load("examples/sb3_stribeck.py")
     model = example.train(tmp_path, steps=170, grace=40, check_every=20)
     (run,) = find_runs(tmp_path / "run")
     assert (run.seed, run.conclusion["steps"], run.conclusion["heads"]) == (42, 170, 2)
@@ -28,7 +28,7 @@ def test_the_arm_with_sac(tmp_path: Path) -> None:
 
 
 def test_the_pendulum_with_sac(tmp_path: Path) -> None:
-    example = load("sb3_pendulum")
+    example = load("examples/sb3_pendulum.py")
     observation, _ = example.make_env("last observation").reset(seed=0)
     context, _ = example.make_env("heads that grow").reset(seed=0)
     np.testing.assert_array_equal(context, np.tile(observation, (8, 1)))
@@ -42,7 +42,7 @@ def test_the_pendulum_with_sac(tmp_path: Path) -> None:
 
 
 def test_the_pole_with_ppo() -> None:
-    example = load("sb3_ppo")
+    example = load("examples/sb3_ppo.py")
     assert example.make_env("last observation").reset(seed=0)[0].shape == (2,)
     model = example.train("heads that grow", seed=0, steps=520, grace=50, check_every=50, delta_grow=1)
     assert model.n_envs == 4

@@ -34,6 +34,19 @@ def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
     assert (other.seeds, replaces) == ((1, 2), True)  # other runs: what was asked for of the first ones says nothing
 
 
+@pytest.mark.parametrize(
+    ("written", "found"), [("all heads", {"grown": "all heads"}), (None, {}), ({"grown": "all heads"},) * 2]
+)
+def test_what_is_compared_is_read_as_any_version_wrote_it(tmp_path: Path, written: object, found: object) -> None:
+    store = Store(tmp_path / "out")
+    study, _ = store.enter(small_study(tmp_path))
+    assert store.studies() == [study]
+    path = store.path / "studies" / "small-memory.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "compare": written}))
+    assert [each.compare for each in store.studies()] == [found]
+    assert [each.compare for each in read_material(store.path).studies] == [found]
+
+
 def test_each_variant_with_a_bench_of_its_own_has_its_controllers(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
     text = SMALL.replace("grown = {}", 'grown.bench.reference = "slow"')

@@ -6,7 +6,10 @@ import pytest
 from small_studies import SMALL, small_study
 
 from incrt.config import format_seeds, parse_seeds
+from incrt.config.heads import ENCODERS
+from incrt.studies.store import Store
 from incrt.studies.study import Cell, declared_studies, load_study
+from incrt.studies.tasks import split
 
 PRESETS = ("memory", "paper")
 
@@ -16,7 +19,7 @@ PRESETS = ("memory", "paper")
 def test_every_study_of_the_library_can_be_built_and_its_cells_differ(name: str, preset: str) -> None:
     study = load_study(name, preset)
     assert len({cell.key for cell in study.cells}) == len(study.cells)
-    assert study.compare is None or study.compare in study.variants
+    assert {*study.compare, *study.compare.values()} <= set(study.variants)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -64,6 +67,63 @@ def test_studies_that_name_the_same_run_share_it() -> None:
     assert not keys("main") & {cell.key for cell in load_study("main", "paper").cells}
 
 
+@pytest.mark.parametrize(("preset", "setting"), [("paper", "raw, no norm"), ("memory", "scaled, norm")])
+def test_factors_have_each_preset_s_own_runs_among_them(preset: str, setting: str) -> None:
+    cells = {cell.variant: cell for cell in load_study("factors", preset).cells}
+    own = {cell.variant: cell.key for cell in load_study("static", preset).cells if cell.bench.tau_z == 5.0}
+    assert cells[f"runtime, {setting}"].key == own["runtime"]
+    assert cells[f"static, {setting}"].key == own["static K=8"]
+    factors = {
+        (cell.bench.reward_error, cell.bench.reward_velocity, cell.encoder.layer_norm, cell.encoder.encoder)
+        for cell in cells.values()
+    }
+    rewards = ((1.0, 2e-4), (1 / 0.13**2, 0.01))
+    assert factors == {(*each, norm, name) for each in rewards for norm in (False, True) for name in ENCODERS[:2]}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_search_changes_one_setting_at_a_time_of_three_variants(preset: str) -> None:
+    study = load_study("search", preset)
+    usual = {cell.variant: cell.settings() for cell in study.cells[:3]}
+    changed: dict[str, list[dict[str, object]]] = {}
+    for cell in study.cells:
+        name, _, setting = cell.variant.partition(", ")
+        before, after = (
+            {field: value for part in settings.values() for field, value in part.items()}
+            for settings in (usual[name], cell.settings())
+        )
+        changes = {field: value for field, value in after.items() if value != before[field]}
+        changed.setdefault(setting, []).append(changes)
+        other = f"runtime, {setting}" if setting else "runtime"
+        assert study.compare.get(cell.variant) == (None if name == "runtime" else other)
+    assert changed == {
+        "": [{}] * 3,
+        "eta 16": [{"eta_max": [16.0, 11.0]}] * 3,
+        "W 50": [{"window": 50}] * 3,
+        "lr 1e-4": [{"learning_rate": 1e-4}] * 3,
+        "lr 1e-3": [{"learning_rate": 1e-3}] * 3,
+        "20k steps": [{"steps": 20_000}] * 3,
+        "100k steps": [{"steps": 100_000}] * 3,
+    }
+    keys = {cell.variant: cell.key for cell in load_study("static", preset).cells if cell.bench.tau_z == 5.0}
+    assert [cell.key for cell in study.cells[:2]] == [keys["runtime"], keys["static K=7"]]
+    assert (study.cells[2].encoder.encoder, study.cells[2].encoder.k_max) == ("runtime", 2)
+
+
+def test_runs_of_one_length_are_trained_together(tmp_path: Path) -> None:
+    store, study = Store(tmp_path), load_study("search", "memory")
+    tasks = split(store, study, store.planned(study), 128, "gpu", None)
+    lengths = [({run.cell.sac.steps for run in task.runs}, len(task.runs)) for task in tasks]
+    assert lengths == [({50_000}, 75), ({50_000}, 75), ({20_000}, 30), ({100_000}, 30)]
+
+
+def test_variants_are_compared_with_one_or_each_with_its_own(tmp_path: Path) -> None:
+    assert small_study(tmp_path).compare == {"all heads": "grown"}
+    assert small_study(tmp_path, SMALL.replace('compare = "grown"', "")).compare == {}
+    turned = SMALL.replace('"grown"', '{ grown = "all heads" }')
+    assert small_study(tmp_path, turned).compare == {"grown": "all heads"}
+
+
 def test_a_hundred_seeds_begin_with_the_paper_s() -> None:
     assert load_study("hundred", "paper").seeds == tuple(range(42, 142))
 
@@ -90,6 +150,15 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ("seeds", "seeds = 3", "seeds must be a text"),
         ("about", "", "about must be given"),
         ("compare", 'compare = "nobody"', "compare must be one of the variants grown, all heads"),
+        (
+            "compare",
+            'compare = { grown = "nobody" }',
+            "all heads, or a table from one of them to another; got 'nobody'",
+        ),
+        ("compare", 'compare = { nobody = "grown" }', "or a table from one of them to another; got 'nobody'"),
+        ("compare", "compare = { grown = 3 }", "or a table from one of them to another; got 3"),
+        ("compare", 'compare = { grown = "grown" }', "compare must name another variant for 'grown' than itself"),
+        ("compare", "compare = 3", "compare must be a text or a table of texts, got 3"),
         ("regimes", "regimes = []", "at least one entry"),
         ("regimes", "regimes = [{ window = 5 }]", "a regime must have tau_z"),
         ("regimes", "regimes = [{ tau_z = 5 }, { tau_z = 5, window = 9 }]", "regimes must differ in tau_z"),
@@ -101,10 +170,10 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ('"payload 1 kg"', '"payload 1 kg" = {}', "must name at least one field of the bench"),
         ('"payload 1 kg"', '"".eval_payloads = [1.0]', "names that can be printed on one line, got ''"),
         ("grown", 'grown.encoder.encoder = "static"', "variants 'grown' and 'all heads' are the same runs"),
-        ("compare", "trained_by = [1]", "trained_by must name studies, such as encoders, grace"),
+        ("compare", "trained_by = [1]", "trained_by must name studies, such as encoders, factors"),
         ('"payload 1 kg"', '"payload 1 kg".window = 9', "window cannot change after training"),
         ("grown", '"a\\nb" = {}', "names that can be printed on one line"),
-        ("compare", 'trained_by = ["mian"]', "such as encoders, grace"),
+        ("compare", 'trained_by = ["mian"]', "such as encoders, factors"),
         ("seeds", 'seeds = "99999999999"', "seeds must be at most 1e+09"),
         ("about", 'about = "unclosed', "cannot be read"),
     ],
@@ -123,7 +192,7 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "../study", ""])
 def test_an_unknown_study_is_refused_with_those_that_are_known(name: str) -> None:
-    with pytest.raises(ValueError, match=r"there is no study .*accepted: encoders, grace, hundred, k_max, main"):
+    with pytest.raises(ValueError, match=r"there is no study .*accepted: encoders, factors, grace, hundred, k_max"):
         load_study(name, "memory")
 
 

@@ -229,6 +229,22 @@ def test_comparison_is_with_the_variant_of_the_same_regime() -> None:
     assert all(row["Cohen's d"] is None for row in cells(found, variant="runtime"))
 
 
+def test_each_variant_may_be_compared_with_its_own() -> None:
+    runs = {"a": [0.0, 1.0, 3.0], "b": [2.0, 4.0, 5.0], "c": [1.0, 2.0, 4.0], "d": [9.0, 9.5, 9.9]}
+    samples = [sample("own", name, 1.0, deltas) for name, deltas in runs.items()]
+    found = table(material(*samples, compare={"b": "a", "d": "c"}), "study-own")
+    rows = {row["variant"]: row for row in cells(found)}
+    differences = {name: (rows[name]["compared with"], rows[name]["difference [Welch95]"]) for name in runs}
+    assert [differences[name] for name in "ac"] == [(None, None)] * 2
+    assert [(other, (text or "").split()[0]) for other, text in (differences["b"], differences["d"])] == [
+        *(("a", "2.33"), ("c", "7.13"))
+    ]
+    assert "are against the variant named beside them in the same regime" in " ".join(found.notes)
+    one = table(material(*samples, compare={"b": "a", "d": "a"}), "study-own")
+    assert "compared with" not in [column.heading for column in one.columns]
+    assert "are against a in the same regime" in " ".join(one.notes)
+
+
 def test_heads_are_one_number_or_a_range() -> None:
     runs = [outcome("k_max", "K_max 16", 2.0, -40, heads=heads) for heads in (16, 13, 16)]
     without = sample("k_max", "none", 2.0, [-30.0, -31.0], heads=0)

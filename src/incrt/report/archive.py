@@ -39,6 +39,7 @@ from incrt.report.outcomes import (
     from_csv,
     to_csv,
 )
+from incrt.studies.study import comparisons
 
 _RUNS = "runs.csv"
 _REFERENCES = "references.csv"
@@ -79,7 +80,7 @@ def read_archive(folder: Path) -> Material:
     with _naming(folder / _RECORD) as path:
         record = json.loads(path.read_bytes())
         title, made_by, rows = record["title"], record["made_by"], {name: record["rows"][name] for name in _TABLES}
-        studies = [StudyRecord(**{name: _tuples(value) for name, value in each.items()}) for each in record["studies"]]
+        studies = [_study(each) for each in record["studies"]]
     outcomes = _read_rows(folder / _RUNS, Outcome, rows)
     references = _read_rows(folder / _REFERENCES, Reference, rows)
     commands = _read_rows(folder / _COMMANDS, Command, rows)
@@ -108,6 +109,11 @@ def _read_rows(path: Path, kind: type[Row], rows: Mapping[str, int]) -> list[Row
         if len(found) != rows[path.name]:
             raise ValueError(f"it has {len(found)} rows, but {_RECORD} says {rows[path.name]}")
     return found
+
+
+def _study(record: Mapping[str, Any]) -> StudyRecord:
+    compare = comparisons(record["compare"], record["variants"])  # a version before had one name for all, or none
+    return StudyRecord(**{name: _tuples(value) for name, value in record.items()} | {"compare": compare})
 
 
 def _tuples(value: Any) -> Any:

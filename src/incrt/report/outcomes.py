@@ -9,7 +9,7 @@ import dataclasses
 import io
 import types
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -143,8 +143,8 @@ class StudyRecord:
     seeds: tuple[int, ...]
     variants: tuple[str, ...]
     """In the order in which they are shown."""
-    compare: str | None
-    """The variant that the others are compared with."""
+    compare: Mapping[str, str]
+    """The variants that are compared with another one, and with which."""
     regimes: tuple[tuple[float, int], ...]
     """(tau_z, window)."""
     conditions: tuple[str, ...]

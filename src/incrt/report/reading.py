@@ -240,7 +240,7 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mappi
 def _representative_episodes(folder: Path, study: Study, outcomes: Sequence[Outcome]) -> dict[str, Episodes]:
     """Of a run in the middle of each regime, of the variant that stands for the study."""
     found = {}
-    variant = study.compare or study.variants[0]
+    variant = next(iter(study.compare.values()), study.variants[0])
     for tau_z in dict.fromkeys(each.tau_z for each in outcomes):
         cell = [each for each in outcomes if (each.variant, each.tau_z, each.condition) == (variant, tau_z, "")]
         run = representative(cell)

@@ -29,7 +29,7 @@ from incrt.files import write_whole
 from incrt.report.outcomes import Command
 from incrt.runs import is_over, read_json
 from incrt.sac.folder import is_held
-from incrt.studies.study import Cell, Study
+from incrt.studies.study import Cell, Study, comparisons
 from incrt.tuning import BESIDE_STUDIES
 
 EPISODES = "episodes.safetensors"
@@ -215,6 +215,8 @@ def _from_json(path: Path) -> Study:
     try:
         cells = tuple(Cell.from_settings(cell.pop("variant"), cell) for cell in found.pop("cells"))
         seeds, trained_by = tuple(found.pop("seeds")), tuple(found.pop("trained_by"))
-        return Study(cells=cells, seeds=seeds, trained_by=trained_by, **found)
+        # A version before had one name for all, or none.
+        compare = comparisons(found.pop("compare"), dict.fromkeys(cell.variant for cell in cells))
+        return Study(cells=cells, seeds=seeds, compare=compare, trained_by=trained_by, **found)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} does not describe a study: {error}") from None

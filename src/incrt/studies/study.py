@@ -6,7 +6,8 @@ form:
     about = "One sentence."                     # what it is to show
     seeds = "42-51"                             # unless the command says otherwise
     regimes = [{ tau_z = 5, window = 20 }]
-    compare = "runtime"                         # optional: the variant that the others are compared with
+    compare = "runtime"                         # optional: the variant that the others are compared with, or a
+                                                # table with one for each that is: { "eight heads" = "runtime" }
     [common]                                    # optional: what differs from the preset in all variants
     sac.steps = 20000
     [variants]                                  # and in one: fields of bench, encoder, runtime and sac
@@ -23,7 +24,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -44,12 +45,13 @@ _KEYS = {
     "about": str,
     "seeds": str,
     "regimes": list,
-    "compare": str,
+    "compare": str | dict,
     "trained_by": list,
     "common": dict,
     "variants": dict,
     "conditions": dict,
 }
+_WORDS = {str: "text", list: "list", dict: "table", str | dict: "text or a table of texts"}
 _NEEDED = ("about", "seeds", "regimes", "variants")
 _PARTS = ("bench", "encoder", "runtime", "sac")
 _OF_REGIME = ("tau_z", "window")
@@ -100,7 +102,8 @@ class Study:
     about: str
     cells: tuple[Cell, ...]
     seeds: tuple[int, ...]
-    compare: str | None
+    compare: Mapping[str, str]
+    """The variants that are compared with another one, and with which."""
     trained_by: tuple[str, ...]
     conditions: Mapping[str, Mapping[str, Any]]
 
@@ -136,6 +139,13 @@ def load_study(name: str, preset_name: str, seeds: Sequence[int] | None = None) 
         raise ValueError(f"study {name}: {error}") from None
 
 
+def comparisons(compare: str | Mapping[str, str] | None, variants: Iterable[str]) -> dict[str, str]:
+    """Which variant is compared with which, from how it is declared: one name stands for all others against it."""
+    if isinstance(compare, str):
+        return {variant: compare for variant in variants if variant != compare}
+    return dict(compare or {})
+
+
 def command_name(name: str) -> str:
     """How a command is to name a study."""
     return name if (_DECLARED / f"{name}.toml").exists() else f"{name}.toml"
@@ -162,12 +172,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ValueError(f"{', '.join(missing)} must be given")
     for key, value in found.items():
         if not isinstance(value, _KEYS[key]):
-            raise ValueError(f"{key} must be a {_words(_KEYS[key])}, got {value!r}")
+            raise ValueError(f"{key} must be a {_WORDS[_KEYS[key]]}, got {value!r}")
     return found
-
-
-def _words(kind: type) -> str:
-    return {"str": "text", "list": "list", "dict": "table"}[kind.__name__]
 
 
 def _build(name: str, declared: Mapping[str, Any], preset_name: str, seeds: Sequence[int] | None) -> Study:
@@ -190,7 +196,7 @@ def _build(name: str, declared: Mapping[str, Any], preset_name: str, seeds: Sequ
         about=declared["about"],
         cells=cells,
         seeds=tuple(parse_seeds(declared["seeds"]) if seeds is None else seeds),
-        compare=declared.get("compare"),
+        compare=comparisons(declared.get("compare"), declared["variants"]),
         trained_by=tuple(declared.get("trained_by", ())),
         conditions=declared.get("conditions", {}),
     )
@@ -210,8 +216,7 @@ def _check(study: Study) -> None:
     for name in (*study.variants, *study.conditions):
         if not name.strip() or not name.isprintable():
             raise ValueError(f"variants and conditions must have names that can be printed on one line, got {name!r}")
-    if study.compare is not None and study.compare not in study.variants:
-        raise ValueError(f"compare must be one of the variants {', '.join(study.variants)}; got {study.compare!r}")
+    _check_compare(study)
     places = [(cell.variant, cell.bench.tau_z) for cell in study.cells]
     if len(set(places)) < len(places):
         raise ValueError("regimes must differ in tau_z")
@@ -221,6 +226,17 @@ def _check(study: Study) -> None:
             raise ValueError(f"variants {other!r} and {cell.variant!r} are the same runs")
     for name, changes in study.conditions.items():
         _check_condition(study, name, changes)
+
+
+def _check_compare(study: Study) -> None:
+    for variant, other in study.compare.items():
+        for name in (variant, other):
+            if name not in study.variants:
+                names = ", ".join(study.variants)
+                accepted = f"one of the variants {names}, or a table from one of them to another"
+                raise ValueError(f"compare must be {accepted}; got {name!r}")
+        if variant == other:
+            raise ValueError(f"compare must name another variant for {variant!r} than itself")
 
 
 def _check_condition(study: Study, name: str, changes: Any) -> None:

@@ -17,6 +17,8 @@ SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
 """Of cells from least to most, and of areas (viridis)."""
 LINES = ("#9c179e", "#cc4778", "#ed7953")
 """Of ordered lines: the part of plasma that is neither too dark nor too pale."""
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
+"""Of curves that have the same colour, in their order."""
 REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "longdash", "dot", "dashdot", "solid")
 """Of the reference controllers but the baseline, in their order."""
 
@@ -29,22 +31,33 @@ class Look:
     marker: Marker
 
 
-def looks(variants_of_studies: Iterable[Sequence[str]]) -> Mapping[str, Look]:
-    """A look for each variant, the same in all studies; in one study different ones, as long as they last.
+def looks(studies: Iterable[Sequence[Sequence[str]]]) -> Mapping[str, Look]:
+    """A look for each variant, the same in all studies, each of which is groups of variants to be compared.
 
-    ``runtime`` has the first one, whether it is there or not.
+    In a group colours differ, as long as they last. A further group has the same colours in the same order, and other
+    marks. ``runtime`` has the first look, whether it is there or not.
     """
     chosen = {"runtime": 0}
-    for variants in variants_of_studies:
-        for variant in variants:
-            if variant not in chosen:
-                taken = [chosen[other] % len(COLOURS) for other in variants if other in chosen]
-                free = [index for index in range(1, len(COLOURS)) if index not in taken]
-                chosen[variant] = free[0] if free else len(chosen)
-    return {
-        variant: Look(COLOURS[index % len(COLOURS)], MARKERS[(index + index // len(COLOURS)) % len(MARKERS)])
-        for variant, index in chosen.items()
-    }
+    for groups in studies:
+        for number, group in enumerate(groups):
+            for place, variant in enumerate(group):
+                if variant not in chosen:
+                    like = groups[0][place] if number and place < len(groups[0]) else ""
+                    chosen[variant] = _choose(chosen, group, number, like)
+    return {variant: _look(index) for variant, index in chosen.items()}
+
+
+def _choose(chosen: Mapping[str, int], group: Sequence[str], number: int, like: str) -> int:
+    """A look for a variant of a group, if possible in the colour of another variant."""
+    taken = [chosen[other] % len(COLOURS) for other in group if other in chosen]
+    wanted = [chosen[like] % len(COLOURS)] if like else []
+    free = [colour for colour in (*wanted, *range(1, len(COLOURS))) if colour not in taken]
+    return number * len(COLOURS) + free[0] if free else len(chosen)
+
+
+def _look(index: int) -> Look:
+    turn, colour = divmod(index, len(COLOURS))
+    return Look(COLOURS[colour], MARKERS[(index + turn) % len(MARKERS)])
 
 
 def ordered_colours(number: int, ramp: Sequence[str]) -> list[str]:

@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from incrt.report.charts.chart import Chart, Panel, Series, slug
+from incrt.report.charts.colours import DASHES
 from incrt.report.charts.curves import mean_curve
 from incrt.report.charts.pieces import (
     MEASURES,
@@ -18,12 +21,14 @@ from incrt.report.charts.pieces import (
     seed_dots,
     values_of,
 )
-from incrt.report.charts.view import View, regimes
+from incrt.report.charts.view import View, groups, regimes
 from incrt.report.outcomes import Outcome, StudyRecord
 from incrt.report.selection import COMPARISON, deltas
 
 _OWN = (*COMPARISON, "k_max", "grace")
 """Studies whose results have figures in the paper."""
+_CUT = 25.0
+"""Highest Delta% that is drawn of tests under other conditions: loops near instability would hide all the rest."""
 _MOST_BANDS = 7
 """More bands than this only hide each other."""
 
@@ -48,26 +53,26 @@ def _results(view: View, record: StudyRecord, name: str, measures: Sequence[Meas
     cells = [view.runs.cell(record.name, variant, tau_z) for variant in record.variants for tau_z in regimes(record)]
     if not any(map(deltas, cells)):
         return None
-    words = (
-        "Headroom closed is 0 at the best constant gains and 1 at the clairvoyant controller. "
-        if "headroom_closed" in measures
-        else ""
-    )
+    panels = tuple(_result_panel(view, record, measure) for measure in measures)
+    words = ""
+    if "headroom_closed" in measures:
+        words += " Headroom closed is 0 at the best constant gains and 1 at the clairvoyant controller."
+    if any(series.kind == "line" for panel in panels for series in panel.series):
+        words += " Grey lines: the reference controllers."
     return Chart(
         f"{name}-{slug(record.name)}",
         f"Study {record.name}: {'headroom closed' if name == 'headroom' else 'results of the variants'}",
-        f"{record.about} Means with the 95 % Student interval; small dots are seeds ({counted(cells)}). {words}"
-        "Grey lines: the reference controllers.",
+        f"{record.about} Means with the 95 % Student interval; small dots are seeds ({counted(cells)}).{words}",
         view.preset,
         (record.name,),
-        tuple(_result_panel(view, record, measure) for measure in measures),
-        2 if len(record.variants) * len(record.regimes) <= 8 else 1,
+        panels,
+        2 if len(record.variants) * len(regimes(record)) <= 8 else 1,
     )
 
 
 def _result_panel(view: View, record: StudyRecord, measure: Measure) -> Panel:
     """Regimes are groups on the axis; where there is one only, the axis names the variants."""
-    one = len(record.regimes) == 1
+    one = len(regimes(record)) == 1
     series: list[Series] = []
     for group, tau_z in enumerate(regimes(record)):
         ends = (-0.5, len(record.variants) - 0.5) if one else (group - 0.46, group + 0.46)
@@ -104,7 +109,7 @@ def _conditions(view: View, record: StudyRecord) -> Chart | None:
         f"conditions-{slug(record.name)}",
         f"Study {record.name}: results under other conditions",
         f"{record.about} Mean Δ% against the baseline under the same condition, with the 95 % Student interval over "
-        "the seeds. Grey lines: the reference controllers there.",
+        f"the seeds; what lies above {_CUT:g} is not drawn. Grey lines: the reference controllers there.",
         view.preset,
         (record.name,),
         tuple(_condition_panel(view, record, tau_z, conditions) for tau_z in regimes(record)),
@@ -127,16 +132,23 @@ def _condition_panel(view: View, record: StudyRecord, tau_z: float, conditions: 
             series += mean_mark("points", sample, view.look(variant), variant, place)
     ticks = tuple((float(group), name or "as trained") for group, name in enumerate(conditions))
     ends = (-0.5, len(conditions) - 0.5)
-    return Panel(regime_name(tau_z), "", MEASURES["delta_pct"], tuple(series), x_ticks=ticks, x_range=ends, tau_z=tau_z)
+    tops = [each.y if each.high is None else each.high for each in series]
+    heights = (-105.0, _CUT) if any(np.max(top) > _CUT for top in tops) else None
+    words = regime_name(tau_z), "", MEASURES["delta_pct"]
+    return Panel(*words, tuple(series), x_ticks=ticks, x_range=ends, y_range=heights, tau_z=tau_z)
 
 
 def _learning(view: View, record: StudyRecord) -> Chart | None:
-    """Mean return over environment steps; a panel a regime."""
-    panels = [_learning_panel(view, record, tau_z) for tau_z in regimes(record)]
+    """Mean return over environment steps; a panel a regime, and there one for all that is compared with one variant."""
+    panels = []
+    for tau_z in regimes(record):
+        for other, variants in groups(record).items():
+            name = f": {other}" if other and len(groups(record)) > 1 else ""
+            panels.append(_learning_panel(view, record, tau_z, variants, f"{regime_name(tau_z)}{name}"))
     panels = [panel for panel in panels if panel.series]
     if not panels:
         return None
-    banded = len(record.variants) <= _MOST_BANDS
+    banded = any(series.kind == "band" for panel in panels for series in panel.series)
     cells = [view.runs.cell(record.name, variant, tau_z) for variant in record.variants for tau_z in regimes(record)]
     return Chart(
         f"learning-{slug(record.name)}",
@@ -147,22 +159,23 @@ def _learning(view: View, record: StudyRecord) -> Chart | None:
         view.preset,
         (record.name,),
         tuple(panels),
-        3,
+        2 if len(panels) == 4 else 3,
     )
 
 
-def _learning_panel(view: View, record: StudyRecord, tau_z: float) -> Panel:
-    bands, lines = [], []
-    for variant in record.variants:
+def _learning_panel(view: View, record: StudyRecord, tau_z: float, variants: Sequence[str], title: str) -> Panel:
+    bands: list[Series] = []
+    lines: list[Series] = []
+    for variant in variants:
         curve = mean_curve(
             [(history.steps, history.returns) for history in view.histories(view.sound(record.name, variant, tau_z))]
         )
         if curve is None:
             continue
         look = view.look(variant)
-        about = Series("line", curve.x, curve.mean, look.colour, variant, tau_z=tau_z, variant=variant)
-        lines.append(about)
-        ends = replace(about, kind="band", label="", low=curve.low, high=curve.high, opacity=0.18)
-        bands.append(ends)
+        dash = DASHES[sum(line.colour == look.colour for line in lines) % len(DASHES)]
+        line = Series("line", curve.x, curve.mean, look.colour, variant, dash=dash, tau_z=tau_z, variant=variant)
+        lines.append(line)
+        bands.append(replace(line, kind="band", label="", low=curve.low, high=curve.high, opacity=0.18))
     shown = [*(bands if len(bands) <= _MOST_BANDS else []), *lines]
-    return Panel(regime_name(tau_z), STEPS, "return of an episode", tuple(shown), tau_z=tau_z)
+    return Panel(title, STEPS, "return of an episode", tuple(shown), tau_z=tau_z)

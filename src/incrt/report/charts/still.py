@@ -24,6 +24,8 @@ from incrt.report.charts.colours import SCALE
 
 _WORTH_A_PROCESS = 10
 """Drawing fewer charts takes no longer than starting one."""
+_LINE = 0.18
+"""Of a legend, in inches; a long one is not to take the panels' room."""
 _STYLE: dict[Any, Any] = {
     "font.size": 8.5,
     "axes.titlesize": 9,
@@ -85,8 +87,11 @@ def write_stills(chart: Chart, folder: Path) -> list[Path]:
 def _draw(chart: Chart) -> Figure:
     columns = min(chart.columns, len(chart.panels))
     rows = -(-len(chart.panels) // columns)
-    size = (9.0 if columns > 1 else 7.5), 0.7 + (2.9 if rows == 1 else 2.1) * rows
-    figure = Figure(figsize=size, dpi=120, layout="constrained")
+    shown = legend(chart)
+    across = max(1, min(len(shown), 130 // (8 + max((len(series.label) for series in shown), default=0))))
+    lines = -(-len(shown) // across)
+    height = 0.7 + (2.9 if rows == 1 else 2.1) * rows + _LINE * max(0, lines - 3)
+    figure = Figure(figsize=(9.0 if columns > 1 else 7.5, height), dpi=120, layout="constrained")
     alike = len({(panel.x_title, panel.x_ticks, panel.heatmap is None) for panel in chart.panels}) == 1
     places = list(figure.subplots(rows, columns, squeeze=False, sharex="col" if alike else "none").flat)
     for index, (axes, panel) in enumerate(zip(places, chart.panels, strict=False)):
@@ -98,10 +103,8 @@ def _draw(chart: Chart) -> Figure:
     for axes in places[len(chart.panels) :]:
         axes.remove()
     figure.suptitle(_plain(chart.title), x=0.01, ha="left", fontsize=10.5, fontweight="bold")
-    shown = legend(chart)
     if shown:
         names = [_plain(series.label) for series in shown]
-        across = max(1, min(len(names), 130 // (8 + max(map(len, names)))))
         figure.legend([_sample(series) for series in shown], names, loc="outside lower center", ncols=across)
     return figure
 

@@ -15,7 +15,7 @@ class View:
         self.preset = preset
         self.runs = of_preset(material, preset)
         # The looks are those of all presets: a variant is drawn the same wherever it is.
-        self._looks = looks(record.variants for record in material.studies)
+        self._looks = looks(list(groups(record).values()) for record in material.studies)
 
     def look(self, variant: str) -> Look:
         return self._looks[variant]
@@ -38,5 +38,16 @@ class View:
 
 
 def regimes(record: StudyRecord) -> tuple[float, ...]:
-    """The values of tau_z."""
-    return tuple(tau_z for tau_z, _ in record.regimes)
+    """The values of tau_z, each once, whatever windows the variants have there."""
+    return tuple(dict.fromkeys(tau_z for tau_z, _ in record.regimes))
+
+
+def groups(record: StudyRecord) -> dict[str, list[str]]:
+    """The variants that are compared with the same one and this one, by its name; by none those without comparison."""
+    others = dict.fromkeys(record.compare.values())
+    found = {
+        other: [variant for variant in record.variants if other in {variant, record.compare.get(variant)}]
+        for other in others
+    }
+    alone = [variant for variant in record.variants if variant not in {*record.compare, *others}]
+    return {**found, "": alone} if alone else found

@@ -231,14 +231,12 @@ def no_sensitivity(runs: Runs) -> Verdict:
         "a preliminary null-sensitivity analysis, without figures",
     )
     study = runs.study("sensitivity")
-    if study is None or study.compare is None:
+    if study is None:
         return no_runs(claim, "sensitivity")
-    usual = {tau_z: runs.cell(study.name, study.compare, tau_z) for tau_z in runs.regimes(study.name)}
     pairs = [
-        Pair(name, runs.cell(study.name, name, tau_z), others)
-        for tau_z, others in usual.items()
-        for name in study.variants
-        if name != study.compare
+        Pair(name, runs.cell(study.name, name, tau_z), runs.cell(study.name, other, tau_z))
+        for tau_z in runs.regimes(study.name)
+        for name, other in study.compare.items()
     ]
     judged = no_influence(pairs)
     if not any(each.comparison.difference is not None for each in judged):

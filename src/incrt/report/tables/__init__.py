@@ -30,6 +30,7 @@ _STD = Column("std")
 _MEDIAN = Column("median")
 _IQM = Column("IQM [BCa95]")
 _HEADS = Column("K at the end")
+_OTHER = Column("compared with", "left")
 _DIFFERENCE = Column("difference [Welch95]")
 _P = Column("p (Mann-Whitney)")
 _COHENS_D = Column("Cohen's d")
@@ -66,17 +67,17 @@ def _study_table(runs: Runs, study: StudyRecord) -> Table:
     tested = any(each.condition for each in runs.outcomes if each.study == study.name)
     columns = (
         *(NAME, TAU_Z, *((CONDITION,) if tested else ()), _COUNT, DIVERGED, SUCCESS, DELTA, _STD, _MEDIAN, _IQM),
-        *(HEADROOM, TORQUE_TV, _HEADS, *((_DIFFERENCE, _P, _COHENS_D) if study.compare else ())),
+        *(HEADROOM, TORQUE_TV, _HEADS, *_comparing(study)),
     )
     rows: list[Row] = []
     for tau_z in runs.regimes(study.name):
         for condition in ("", *study.conditions):
             cells = {variant: runs.cell(study.name, variant, tau_z, condition) for variant in study.variants}
-            others = cells.get(study.compare or "", [])
             for variant, found in cells.items():
                 if found:
                     about = {NAME: variant, TAU_Z: tau_text(tau_z), CONDITION: condition}
-                    against = _against(found, others) if variant != study.compare else {}
+                    other = study.compare.get(variant)
+                    against = _against(found, other, cells[other]) if other else {}
                     rows.append(
                         make_row(columns, {**about, **_own_cells(found), **against}, runs.preset, tau_z, variant)
                     )
@@ -102,9 +103,16 @@ def _own_cells(found: Sequence[Outcome]) -> Cells:
     }
 
 
-def _against(found: Sequence[Outcome], others: Sequence[Outcome]) -> Cells:
+def _comparing(study: StudyRecord) -> tuple[Column, ...]:
+    """What variants are compared with has a column of its own where it is not the same for all."""
+    others = set(study.compare.values())
+    return (*((_OTHER,) if len(others) > 1 else ()), *((_DIFFERENCE, _P, _COHENS_D) if others else ()))
+
+
+def _against(found: Sequence[Outcome], other: str, others: Sequence[Outcome]) -> Cells:
     comparison = compare(deltas(found), deltas(others))
     return {
+        _OTHER: other,
         _DIFFERENCE: difference_text(comparison),
         _P: p_text(comparison.p),
         _COHENS_D: number(comparison.cohens_d),
@@ -121,10 +129,12 @@ def _heads_text(heads: Sequence[int]) -> str | None:
 
 def _notes(runs: Runs, study: StudyRecord) -> tuple[str, ...]:
     notes = [study.about, *_NOTES]
-    if study.compare:
+    others = set(study.compare.values())
+    if others:
+        other = "the variant named beside them" if len(others) > 1 else others.pop()
         notes.append(
-            f"Difference, p and Cohen's d are against {study.compare} in the same regime: positive where the variant's "
-            "Δ% is higher, which is worse; they are not corrected for many comparisons."
+            f"Difference, p and Cohen's d are against {other} in the same regime: positive where the variant's Δ% is "
+            "higher, which is worse; they are not corrected for many comparisons."
         )
     there = len(runs.of(study.name))
     if there < study.runs_wanted:

@@ -1,0 +1,115 @@
+"""Rows of the tables in this folder as Markdown, for documents that show where their numbers come from.
+
+    python results/rows.py FILE [COLUMN~EXPRESSION ...] COLUMN ...
+
+prints the named columns of all rows in which each regular expression is found in its column. FILE is a CSV file of this
+folder, such as runs.csv, or a pattern, such as 'tables/*/claims.csv'; then the first column is the preset, which the
+folder of each file is named after.
+
+    python results/rows.py --refresh DOCUMENT ...
+
+makes each table anew that stands in a Markdown document below such a command. The command is a line of its own, between
+backticks; where it has no table yet it gets one.
+"""
+
+import argparse
+import csv
+import fnmatch
+import re
+import shlex
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+COMMAND = re.compile(
+    r"^(?P<command>`python results/rows\.py (?!--)(?P<arguments>[^`\n]+)`)$\n*(?P<table>(?:^\|.*\n?)*)\n*", re.MULTILINE
+)
+
+
+def table(arguments: Sequence[str]) -> str:
+    """What a command prints. Its arguments: a file or a pattern, then conditions and columns."""
+    name, *words = arguments
+    conditions = [_condition(word) for word in words if "~" in word]
+    shown = [word for word in words if "~" not in word]
+    rows, first = _read(name)
+    columns = [column for column in rows[0] if all(column in row for row in rows)]
+    for column in [*shown, *(column for column, _ in conditions)]:
+        if column not in columns:
+            raise ValueError(f"{name} has no column {column!r}; it has {', '.join(columns)}")
+    if not shown:
+        raise ValueError(f"no column of {name} is named; it has {', '.join(columns)}")
+    found = [row for row in rows if all(expression.search(row[column]) for column, expression in conditions)]
+    if not found:
+        there = "; ".join(f"{column} is {_some(row[column] for row in rows)}" for column, _ in conditions)
+        raise ValueError(f"no row of {name} meets all conditions; in its rows {there}")
+    shown = list(dict.fromkeys([*first, *shown]))
+    lines = [shown, ["---"] * len(shown), *([_cell(row[column]) for column in shown] for row in found)]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
+
+
+def refreshed(text: str) -> str:
+    """A document in which below each command stands what it prints."""
+
+    def renew(found: re.Match[str]) -> str:
+        try:
+            made = table(shlex.split(found["arguments"]))
+        except ValueError as error:
+            raise ValueError(f"{found['command']}: {error}") from None
+        return f"{found['command']}\n\n{made}\n" + ("\n" if found.end() < len(text) else "")
+
+    return COMMAND.sub(renew, text)
+
+
+def _condition(word: str) -> tuple[str, re.Pattern[str]]:
+    column, _, expression = word.partition("~")
+    try:
+        return column, re.compile(expression)
+    except re.error as error:
+        raise ValueError(f"{word!r} must be COLUMN~REGULAR EXPRESSION, but {error}") from None
+
+
+def _read(name: str) -> tuple[list[dict[str, str]], list[str]]:
+    """The rows, and with which columns a table of them begins."""
+    files = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.csv"))}
+    matching = [name] if name in files else fnmatch.filter(files, name)
+    if not matching:
+        raise ValueError(f"no file of {FOLDER} is or matches {name!r}; there are {', '.join(files)}")
+    rows = []
+    for each in matching:
+        with files[each].open(encoding="utf-8", newline="") as file:
+            about = {} if each == name else {"preset": files[each].parent.name}
+            rows += [{**about, **row} for row in csv.DictReader(file)]
+    if not rows:
+        raise ValueError(f"{name} has no rows")
+    return rows, [] if matching == [name] else ["preset"]
+
+
+def _some(cells: Iterable[str]) -> str:
+    """What is in a column, as much of it as a message has room for."""
+    return textwrap.shorten(", ".join(dict.fromkeys(map(repr, cells))), 300, placeholder=" ...")
+
+
+def _cell(text: str) -> str:
+    """On one line, with real minus signs, which the hyphens in 42-51 and seed-42 are not."""
+    return re.sub(r"(?<!\w)-(?=\d)", "\N{MINUS SIGN}", " ".join(text.split())) or "\N{EN DASH}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table or refresh documents; bad input ends with what is wrong and status 2."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--refresh", action="store_true", help="the other arguments are documents")
+    parser.add_argument("arguments", nargs="+", help="a file, conditions and columns; or documents")
+    options = parser.parse_args(arguments)
+    try:
+        if options.refresh:
+            for path in map(Path, options.arguments):
+                path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
+        else:
+            print(table(options.arguments))
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

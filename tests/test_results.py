@@ -1,0 +1,187 @@
+"""What lies in results/ is what the report makes of the runs kept there, and documents say what lies there."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from by_path import load
+from made_up_report import REGIMES, report_material
+
+from incrt.report.archive import read_archive, write_archive
+from incrt.report.build import build_report
+from incrt.report.drawn import only_drawn
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+DOCUMENT = ROOT / "docs" / "results.md"
+rows = load("results/rows.py")
+
+
+def make_again(folder: Path, out: Path) -> None:
+    """The report of what a folder keeps, without page and figures, which take long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("incrt.report.build.make_charts", lambda *_: [])
+        patch.setattr("incrt.report.build.render", lambda *_: "")
+        patch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+        build_report(read_archive(folder), out)
+
+
+def differing(one: Path, other: Path) -> list[str]:
+    """Which tables are not the same in both folders, or not in both."""
+    left, right = _tables(one), _tables(other)
+    return sorted(name for name in left.keys() | right.keys() if left.get(name) != right.get(name))
+
+
+def _tables(folder: Path) -> dict[str, str]:
+    found = {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in (folder / "cells.csv", *folder.glob("tables/**/*"))
+        if path.is_file()
+    }
+    # The last digits of a mean are not the same on every machine.
+    found["cells.csv"] = re.sub(r"\d+\.\d+", lambda digits: f"{float(digits[0]):.9g}", found["cells.csv"])
+    return found
+
+
+def untraced(text: str) -> list[str]:
+    """The figures in a document's prose that are in no table below a command in the same section.
+
+    Figures are numbers with a decimal point or a per cent sign, and counts such as 9/10; their sign does not matter. A
+    table that no command makes is prose. What stands in code or in the target of a link is not.
+    """
+    found = []
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    for section in re.split(r"^(?=###? )", text, flags=re.MULTILINE):
+        tables = "".join(command["table"] for command in rows.COMMAND.finditer(section))
+        known = {*re.findall(r"\d+/\d+", tables), *re.findall(r"\d+(?:\.\d+)?", tables)}
+        prose = re.sub(r"`(?:[^`\n]|\n(?!\n))*`|\]\([^)]*\)", "", rows.COMMAND.sub("\n", section))
+        figures = re.findall(r"\d+/\d+|\d+\.\d+|\d+(?=\s?%)", prose)
+        found += [f"{figure} in {section.splitlines()[0]!r}" for figure in figures if figure not in known]
+    return found
+
+
+# --- what is in the repository -------------------------------------------------------------------------------------
+
+
+def test_every_table_is_what_the_report_makes_of_the_runs(tmp_path: Path) -> None:
+    make_again(RESULTS, tmp_path)
+    found = differing(RESULTS, tmp_path)
+    assert not found, "not what incrt report results makes of it: " + ", ".join(found)
+
+
+@pytest.mark.parametrize("path", [DOCUMENT, ROOT / "README.md"], ids=lambda path: path.name)
+def test_documents_show_what_their_commands_print(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert rows.refreshed(text) == text, f"python results/rows.py --refresh {path.relative_to(ROOT)} puts it right"
+
+
+def test_every_figure_in_prose_is_in_a_table_beside_it() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert rows.COMMAND.search(text)
+    found = untraced(text)
+    assert not found, "in no table of the section, below a command that makes it: " + "; ".join(found)
+
+
+def test_runs_are_kept_without_their_weights() -> None:
+    weights = [path.relative_to(RESULTS) for path in RESULTS.rglob("*.safetensors")]
+    assert [path for path in weights if path.parts[0] != "policies"] == []
+
+
+# --- the checks can fail -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "results"
+    write_archive(only_drawn(report_material(studies={"main": (("runtime",), REGIMES)}, seeds=3)), folder)
+    make_again(folder, folder)
+    return folder
+
+
+@pytest.fixture
+def copy(report: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(report, tmp_path / "copy"))
+
+
+def test_a_changed_digit_of_a_run_is_noticed(copy: Path, tmp_path: Path) -> None:
+    make_again(copy, tmp_path / "again")
+    assert differing(copy, tmp_path / "again") == []
+    before = (copy / "runs.csv").read_text()
+    (copy / "runs.csv").write_text(before.replace(",-8", ",-7", 1))
+    make_again(copy, tmp_path / "again")
+    assert {"cells.csv", "tables/memory/study-main.csv"} <= set(differing(copy, tmp_path / "again"))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("tables/memory/claims.md", lambda path: path.write_text(re.sub(r"\d", "x", path.read_text(), count=1))),
+        ("tables/paper/table-1.tex", lambda path: path.unlink()),
+        ("tables/paper/table-4.csv", lambda path: path.write_text("")),
+        ("tables/other/claims.csv", lambda path: (path.parent.mkdir(), path.write_text(""))),
+        ("cells.csv", lambda path: path.write_text(path.read_text().replace(".8", ".7", 1))),
+    ],
+)
+def test_a_table_that_the_report_does_not_make_is_noticed(
+    report: Path, copy: Path, name: str, change: Callable[[Path], object]
+) -> None:
+    change(copy / name)
+    assert differing(report, copy) == [name]
+
+
+def test_a_whole_table_looks_as_in_the_report(report: Path) -> None:
+    shutil.copy(RESULTS / "rows.py", report)
+    ours = load(report / "rows.py")
+    for path in report.glob("tables/*/*.md"):
+        shown = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+        columns = shown[0].strip("| ").split(" | ")
+        made = ours.table([path.relative_to(report).with_suffix(".csv").as_posix(), *columns]).splitlines()
+        assert [made[0], *made[2:]] == [shown[0], *shown[2:]]
+
+
+PROSE = """\
+# Title
+
+Of 2 presets.
+
+## First
+
+The best is at **-84.23 %** of 300/300 runs (0.5 of it in 99 %), as [Table 1](tables/1.5.md) says; `--tau-z 2.5`.
+
+`python results/rows.py 'tables/*/claims.csv' 'claim~1.25' ours n`
+
+| ours | n |
+| --- | --- |
+| 300/300 [99, 100] %, at worst \N{MINUS SIGN}84.23 % | 0.5 |
+
+```
+## 7.5 %
+```
+
+### Second
+
+It takes 50 000 steps.
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ("", "", []),
+        ("-84.23", "84.23", []),
+        ("**-84.23", "**\N{MINUS SIGN}84.32", ["84.32 in '## First'"]),
+        ("-84.23", "-84.2", ["84.2 in '## First'"]),
+        ("\N{MINUS SIGN}84.23", "84.24", ["84.23 in '## First'"]),
+        ("of 300/300", "of 30/300", ["30/300 in '## First'"]),
+        ("99 %)", "98%)", ["98 in '## First'"]),
+        ("2 presets", "2.0 presets", ["2.0 in '# Title'"]),
+        ("50 000 steps", "0.5 of 300/300", ["0.5 in '### Second'", "300/300 in '### Second'"]),
+        ("It takes", "| by hand | 1.75 |", ["1.75 in '### Second'"]),
+        ("`--tau-z 2.5`", "1.25, 1.5, 2.5", ["1.25 in '## First'", "1.5 in '## First'", "2.5 in '## First'"]),
+    ],
+)
+def test_a_figure_that_is_in_no_table_is_named(before: str, after: str, found: list[str]) -> None:
+    assert before in PROSE
+    assert untraced(PROSE.replace(before, after, 1)) == found

@@ -1,0 +1,127 @@
+"""The command that takes tables for documents from results/, on a small folder of the same kind."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_path import load
+
+CLAIMS = {
+    "memory": 'claim,n,ours\nIt works.,300,"300/300 [99, 100] %, at worst -84.23 %"\nIt is small.,40,-1.5\n',
+    "paper": "claim,n,ours\nIt works.,30,\nIt is small.,0,no runs\n",
+}
+RUNS = 'variant,tau_z,seeds,failure,preset\ngrow|prune,1.0,42-51,"first\nsecond",memory\nK=8,2.0,seed-42,,paper\n'
+COMMAND = "`python results/rows.py 'tables/*/claims.csv' 'claim~works' ours n`"
+TABLE = """\
+| preset | ours | n |
+| --- | --- | --- |
+| memory | 300/300 [99, 100] %, at worst \N{MINUS SIGN}84.23 % | 300 |
+| paper | \N{EN DASH} | 30 |"""
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Any:
+    """The script, beside tables of two presets."""
+    folder = tmp_path / "results"
+    for preset, text in CLAIMS.items():
+        (folder / "tables" / preset).mkdir(parents=True)
+        (folder / "tables" / preset / "claims.csv").write_text(text)
+    (folder / "runs.csv").write_text(RUNS)
+    (folder / "commands.csv").write_text("study,wall_s\n")
+    shutil.copy(Path(__file__).parents[1] / "results" / "rows.py", folder)
+    return load(folder / "rows.py")
+
+
+def test_rows_of_files_that_match_a_pattern_have_their_preset(rows: Any) -> None:
+    assert rows.table(["tables/*/claims.csv", "claim~works", "ours", "n"]) == TABLE
+    assert rows.table(["tables/*/claims.csv", "ours", "preset~^memory$", "n", "claim~w.*s", "preset"]) == "\n".join(
+        TABLE.splitlines()[:3]
+    )
+
+
+def test_rows_of_one_file_have_what_was_asked_for_in_that_order(rows: Any) -> None:
+    assert rows.table(["tables/memory/claims.csv", "n", "claim"]).splitlines() == [
+        *("| n | claim |", "| --- | --- |", "| 300 | It works. |", "| 40 | It is small. |")
+    ]
+
+
+def test_cells_stay_on_their_line_and_hyphens_are_no_minus_signs(rows: Any) -> None:
+    assert rows.table(["runs.csv", "variant", "tau_z", "seeds", "failure"]).splitlines()[2:] == [
+        r"| grow\|prune | 1.0 | 42-51 | first second |",
+        "| K=8 | 2.0 | seed-42 | \N{EN DASH} |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["claims.csv", "n"], "no file .* matches 'claims.csv'; there are commands.csv, runs.csv, tables/mem"),
+        (["tables/*/claims.csv", "m"], "no column 'm'; it has preset, claim, n, ours"),
+        (["*s.csv", "n"], "no column 'n'; it has preset"),
+        (["runs.csv", "claim~works", "variant"], "no column 'claim'; it has variant, tau_z, seeds, failure, preset"),
+        (["runs.csv", "variant~K"], "no column of runs.csv is named; it has variant"),
+        (["runs.csv", "variant~(", "variant"], r"'variant~\(' must be COLUMN~REGULAR EXPRESSION, but missing \)"),
+        (["runs.csv", "tau_z~^1$", "variant"], "no row of runs.csv meets all .*; in its rows tau_z is '1.0', '2.0'"),
+        (["commands.csv", "study"], "commands.csv has no rows"),
+    ],
+)
+def test_what_is_wrong_and_what_is_accepted_is_said(
+    rows: Any, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match=said) as refused:
+        rows.table(arguments)
+    with pytest.raises(SystemExit) as ended:
+        rows.main(arguments)
+    assert ended.value.code == 2
+    assert f"error: {refused.value}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\n\n| old |\n| --- |\n", "\n| old |"])
+@pytest.mark.parametrize("rest", ["", "Text.\n", "| no row of it |\n", COMMAND + "\n"])
+def test_a_table_is_put_below_its_command(rows: Any, end: str, rest: str) -> None:
+    text = f"# Title\n\nText.\n\n{COMMAND}{end}" + (f"\n\n{rest}" if rest else "")
+    found = rows.refreshed(text)
+    begin = f"# Title\n\nText.\n\n{COMMAND}\n\n{TABLE}\n"
+    assert found.startswith(begin)
+    assert rows.refreshed(found) == found
+    if rest == "Text.\n":
+        assert found == f"{begin}\n{rest}"
+
+
+def test_a_table_that_was_changed_is_put_right_and_all_else_is_left_alone(rows: Any) -> None:
+    inline = "As `python results/rows.py runs.csv n` says.\n\n| its own | 1.5 |\n"
+    about = "`python results/rows.py --refresh README.md`\n\n| another | 2.5 |\n"
+    text = f"{inline}\n{COMMAND}\n\n{TABLE}\n\n{about}"
+    assert rows.refreshed(text) == text
+    last_row = TABLE.splitlines()[-1] + "\n"
+    for before, after in (("84.23", "84.32"), ("| 30 |", "| 31 |"), ("\N{MINUS SIGN}", "-"), (last_row, "")):
+        changed = text.replace(before, after, 1)
+        assert changed != text
+        assert rows.refreshed(changed) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [("'runs.csv", "No closing quotation"), ("runs.csv n", "has no column 'n'")]
+)
+def test_a_command_that_is_wrong_is_named(rows: Any, arguments: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^`python results/rows.py {arguments}`: .*{said}"):
+        rows.refreshed(f"`python results/rows.py {arguments}`\n")
+
+
+def test_it_works_from_anywhere(rows: Any, tmp_path: Path) -> None:
+    (tmp_path / "one.md").write_text(COMMAND + "\n")
+    (tmp_path / "two.md").write_text("Nothing.\n")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, rows.__file__, *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=False)
+
+    assert run("tables/*/claims.csv", "claim~works", "ours", "n").stdout == TABLE + "\n"
+    assert run("--refresh", "one.md", "two.md").returncode == 0
+    assert (tmp_path / "one.md").read_text() == f"{COMMAND}\n\n{TABLE}\n"
+    assert (tmp_path / "two.md").read_text() == "Nothing.\n"
+    missing = run("--refresh", "three.md")
+    assert (missing.returncode, "No such file" in missing.stderr) == (2, True)
