@@ -25,6 +25,7 @@ RMSE = {
     "baseline": 0.13,
     "best_constant": 0.085,
     "feedforward": 0.03,
+    "open_loop": 0.005,
     "adaptive": 0.006,
     "observer": 0.007,
     "clairvoyant": 0.004,

@@ -38,8 +38,8 @@ _MEANS = {"paper": -46.0, "memory": -89.0}
 _CONTROLLERS = {
     preset: dict(zip(BESIDE_STUDIES, deltas, strict=True))
     for preset, deltas in {
-        "paper": (0.0, -34.0, -58.0, -36.0, -52.0, -59.0),
-        "memory": (0.0, -34.0, -76.0, -41.0, -80.0, -97.0),
+        "paper": (0.0, -34.0, -58.0, -59.0, -36.0, -52.0, -59.0),
+        "memory": (0.0, -34.0, -76.0, -96.0, -41.0, -80.0, -97.0),
     }.items()
 }
 

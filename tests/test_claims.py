@@ -30,7 +30,7 @@ def changed(runs: list[Outcome], **changes: object) -> list[Outcome]:
 
 def test_without_runs_nothing_can_be_told_and_the_command_is_named() -> None:
     found = judge(material(), "paper")
-    assert len(found) == 20
+    assert len(found) == 21
     assert {each.judgement for each in found} == {"cannot tell"}
     assert {each.n for each in found} == {0}
     assert {each.is_open for each in found if each.claim.name != "prune bound"} == {True}
@@ -93,7 +93,9 @@ def test_other_studies_do_not_stand_for_the_papers() -> None:
 
 def test_runs_that_were_given_up_leave_it_open() -> None:
     made = material(main_runs())
-    lost = dataclasses.replace(made.studies[0], failed=(("run-x", "its worker died"),))
+    lost = dataclasses.replace(
+        made.studies[0], failed=(("runs/runtime-x/seed-1", "its worker died"), ("runs/static-x/seed-1", "died"))
+    )
     made = dataclasses.replace(made, studies=[lost])
     found = {each.claim.name: each for each in judge(made, "paper")}
     for name in ("success", "baseline", "saturation", "schedule", "no prunes", "steady state"):
@@ -186,7 +188,14 @@ def test_diverged_runs_are_said_to_be_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("failures", "n", "judgement"),
-    [(4, 10, "holds"), (2, 10, "holds"), (0, 10, "does not hold"), (0, 3, "cannot tell"), (5, 100, "does not hold")],
+    [
+        (4, 10, "holds"),
+        (2, 10, "holds"),
+        (0, 10, "cannot tell"),
+        (0, 30, "does not hold"),
+        (0, 3, "cannot tell"),
+        (5, 100, "does not hold"),
+    ],
 )
 def test_static_fails_on_a_sizeable_part(failures: int, n: int, judgement: str) -> None:
     fixed = sample("static", "static K=7", 5.0, [10.0] * failures + [-40.0] * (n - failures))
@@ -196,7 +205,7 @@ def test_static_fails_on_a_sizeable_part(failures: int, n: int, judgement: str) 
 
 
 def test_a_rate_without_runs_cannot_be_told() -> None:
-    assert sizeable(rate(0, 0), 0.4) == "cannot tell"
+    assert sizeable(rate(0, 0), rate(4, 10)) == "cannot tell"
 
 
 @pytest.mark.parametrize(

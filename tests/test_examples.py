@@ -167,3 +167,5 @@ def test_a_policy_of_the_results_does_what_its_row_says() -> None:
     found = load("examples/trained_policies.py").compare(5.0, 20, "paper")
     assert found["learned"] == pytest.approx(run.delta_pct, abs=0.05)
     assert found["observer"] < found["learned"] < found["feedforward"] < found["best_constant"] < 0
+    elsewhere = load("examples/trained_policies.py").compare(5.0, 20, "fast")
+    assert elsewhere["observer"] < elsewhere["feedforward"] < elsewhere["best_constant"] < elsewhere["learned"]

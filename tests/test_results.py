@@ -62,6 +62,21 @@ def untraced(text: str) -> list[str]:
     return found
 
 
+def other_verdicts(text: str) -> list[str]:
+    """The sections in which the verdicts in bold are not those of the tables."""
+    found = []
+    for section in re.split(r"^(?=###? )", text, flags=re.MULTILINE):
+        judged = set()
+        for command in rows.COMMAND.finditer(section):
+            heading, _, *lines = [line.strip("| ").split(" | ") for line in command["table"].splitlines()]
+            if "verdict" in heading:
+                judged |= {line[heading.index("verdict")] for line in lines}
+        said = re.findall(r"\*\*(holds|does not hold|cannot tell)\*\*", section, re.IGNORECASE)
+        if judged and judged != {each.lower() for each in said}:
+            found.append(f"{section.splitlines()[0]!r} has {', '.join(sorted(judged))}")
+    return found
+
+
 # --- what is in the repository -------------------------------------------------------------------------------------
 
 
@@ -82,6 +97,10 @@ def test_every_figure_in_prose_is_in_a_table_beside_it() -> None:
     assert rows.COMMAND.search(text)
     found = untraced(text)
     assert not found, "in no table of the section, below a command that makes it: " + "; ".join(found)
+
+
+def test_verdicts_in_bold_are_those_of_the_tables() -> None:
+    assert other_verdicts(DOCUMENT.read_text(encoding="utf-8")) == []
 
 
 def test_runs_are_kept_without_their_weights() -> None:
@@ -129,6 +148,15 @@ def test_a_table_that_the_report_does_not_make_is_noticed(
 ) -> None:
     change(copy / name)
     assert differing(report, copy) == [name]
+
+
+def test_a_verdict_that_is_not_the_tables_is_noticed() -> None:
+    table = (
+        "`python results/rows.py tables/a.csv n verdict`\n\n| n | verdict |\n| --- | --- |\n| 1 | holds |\n"
+    )
+    assert other_verdicts(f"### A\n\n{table}\n**Holds** well.\n") == []
+    assert other_verdicts(f"### A\n\n{table}\n**Does not hold**.\n") == ["'### A' has holds"]
+    assert other_verdicts(f"### A\n\n{table}\n**Holds**, or **cannot tell**.\n") == ["'### A' has holds"]
 
 
 def test_a_whole_table_looks_as_in_the_report(report: Path) -> None:

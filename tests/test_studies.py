@@ -31,6 +31,7 @@ from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file, st
 from incrt.studies.study import Study
 from incrt.studies.tasks import Task
 from incrt.studies.worker import work
+from incrt.tuning import BESIDE_STUDIES
 
 KILL = Path(__file__).parent.parent / "benchmarks" / "study_kill.py"
 
@@ -94,7 +95,7 @@ def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
     assert history.event_steps.tolist() == grows
     assert np.allclose(history.shares.sum(1), 1)
     controllers = [row.controller for row in material.references if not row.condition]
-    assert controllers == ["baseline", "best_constant", "feedforward", "adaptive", "observer", "clairvoyant"]
+    assert controllers == list(BESIDE_STUDIES)
     assert material.commands == []  # a worker did this, no command
     (episodes,) = material.episodes.values()
     assert episodes.q.shape == (1, 20, 2)

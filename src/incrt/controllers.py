@@ -59,8 +59,7 @@ class Constant(NamedTuple):
 class FeedForward(NamedTuple):
     """A friction model without memory: eta = coulomb tanh(dq_d/v0) + viscous dq_d, along the reference.
 
-    What a policy does better than this is memory, payload and feedback; what it does better than constant gains may be
-    this alone.
+    What a policy does better than this need not be memory: it also sees payload, errors and the time.
     """
 
     gains: Gains
@@ -74,6 +73,24 @@ class FeedForward(NamedTuple):
         dq_d = sight.target.dq
         friction = self.coulomb * jnp.tanh(dq_d / params.law.tanh_velocity) + self.viscous * dq_d
         return self.gains._replace(eta=allocate(params, sight.phi, friction)), None
+
+
+class OpenLoop(NamedTuple):
+    """Plays a feed-forward by the clock: eta of each control step, the last one from then on.
+
+    Where every episode has the same reference and nearly the same start, the hidden state is nearly a function of time;
+    then this needs no memory, and knows nothing of any other reference.
+    """
+
+    gains: Gains
+    eta: Array
+    """Of each control step, shape (steps, blocks, n)."""
+
+    def start(self, params: Params, sight: Sight) -> Array:
+        return jnp.zeros((), int)
+
+    def act(self, params: Params, memory: Array, sight: Sight) -> tuple[Gains, Array]:
+        return self.gains._replace(eta=self.eta[jnp.minimum(memory, len(self.eta) - 1)]), memory + 1
 
 
 class AdaptiveMemory(NamedTuple):

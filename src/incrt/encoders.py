@@ -217,15 +217,16 @@ class Recurrent(Encoder):
 
     def body(self, params: Gates, mask: jax.Array, context: jax.Array) -> jax.Array:
         silent = jnp.zeros((*context.shape[:-2], self.config.d_model), params.hidden.w.dtype)
+        observed = jnp.asarray(dense(params.observed, context))  # of all steps at once: one large product
 
-        def step(state: tuple[jax.Array, jax.Array], o: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
-            return self.step(params, *state, o), None
+        def step(state: tuple[jax.Array, jax.Array], now: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+            return self.step(params.hidden, *state, now), None
 
-        return jax.lax.scan(step, (silent, silent), jnp.moveaxis(context, -2, 0))[0][0]
+        return jax.lax.scan(step, (silent, silent), jnp.moveaxis(observed, -2, 0))[0][0]
 
     @abstractmethod
-    def step(self, params: Gates, h: jax.Array, cell: jax.Array, o: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Hidden state and cell after one observation."""
+    def step(self, hidden: Dense, h: jax.Array, cell: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Hidden state and cell after one observation, of which the gates' part is given."""
 
 
 class Gru(Recurrent):
@@ -233,9 +234,9 @@ class Gru(Recurrent):
 
     gates = 3
 
-    def step(self, params: Gates, h: jax.Array, cell: jax.Array, o: jax.Array) -> tuple[jax.Array, jax.Array]:
-        reset_o, update_o, new_o = jnp.split(dense(params.observed, o), 3, axis=-1)
-        reset_h, update_h, new_h = jnp.split(dense(params.hidden, h), 3, axis=-1)
+    def step(self, hidden: Dense, h: jax.Array, cell: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
+        reset_o, update_o, new_o = jnp.split(observed, 3, axis=-1)
+        reset_h, update_h, new_h = jnp.split(dense(hidden, h), 3, axis=-1)
         update = jax.nn.sigmoid(update_o + update_h)
         new = jnp.tanh(new_o + jax.nn.sigmoid(reset_o + reset_h) * new_h)
         return (1 - update) * new + update * h, cell
@@ -246,8 +247,8 @@ class Lstm(Recurrent):
 
     gates = 4
 
-    def step(self, params: Gates, h: jax.Array, cell: jax.Array, o: jax.Array) -> tuple[jax.Array, jax.Array]:
-        enter, forget, new, leave = jnp.split(dense(params.observed, o) + dense(params.hidden, h), 4, axis=-1)
+    def step(self, hidden: Dense, h: jax.Array, cell: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
+        enter, forget, new, leave = jnp.split(observed + dense(hidden, h), 4, axis=-1)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
         return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
 

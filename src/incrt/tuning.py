@@ -21,15 +21,15 @@ from jax import Array
 from incrt.bench import Bench, Params, make_bench
 from incrt.config import BenchConfig
 from incrt.control import Gains
-from incrt.controllers import Adaptive, Clairvoyant, Constant, Controller, FeedForward, Observer
+from incrt.controllers import Adaptive, Clairvoyant, Constant, Controller, FeedForward, Observer, OpenLoop
 from incrt.evaluation import evaluation_draws, rmse, rollouts
 from incrt.files import write_whole
 from incrt.search import minimise
 
 CONTROLLERS = ("baseline", "best_constant", "adaptive", "observer", "clairvoyant")
 """The reference controllers, the least informed first; other programs read these rows of ``incrt baselines``."""
-BESIDE_STUDIES = ("baseline", "best_constant", "feedforward", "adaptive", "observer", "clairvoyant")
-"""What stands beside the results of a study: also a friction model without memory, to tell what memory is worth."""
+BESIDE_STUDIES = ("baseline", "best_constant", "feedforward", "open_loop", "adaptive", "observer", "clairvoyant")
+"""What stands beside the results of a study: also two that have no memory, one of them with a clock."""
 
 
 def reference_controller(name: str, config: BenchConfig) -> Controller:
@@ -46,7 +46,16 @@ def reference_controller(name: str, config: BenchConfig) -> Controller:
         return Constant(gains)
     if name != "best_constant":  # these keep the K_d and Lambda of the best constant, and choose eta themselves
         gains = params.law.box.from_unit(_tuned_point("best_constant", config, gains))
+    if name == "open_loop":
+        return OpenLoop(gains, _rehearsed(config))
     return _families(config)[name].build(params, gains, _tuned_point(name, config, gains))
+
+
+def _rehearsed(config: BenchConfig) -> Array:
+    """What the clairvoyant feeds forward at each step, mean over the rollouts of the evaluation."""
+    bench, params = make_bench(config)
+    found = rollouts(bench, params, reference_controller("clairvoyant", config), *evaluation_draws(config))
+    return jnp.mean(found.gains.eta, 0)
 
 
 Build = Callable[[Params, Gains, Array], Controller]

@@ -69,5 +69,5 @@ class Report:
         if spoken:
             Console().print(table)
         if len(spoken) < len(rows):
-            log.print(f"{len(rows) - len(spoken)} claims are not spoken to by any run here (--json has them)")
+            log.print(f"claims that no run here speaks to: {len(rows) - len(spoken)} (--json has them)")
         log.print(f"wrote {out / PAGE}", markup=False, soft_wrap=True)

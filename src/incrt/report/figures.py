@@ -15,6 +15,7 @@ _COLOURS = {
     "baseline": "tab:red",
     "best_constant": "tab:orange",
     "feedforward": "tab:purple",
+    "open_loop": "tab:pink",
     "adaptive": "tab:olive",
     "observer": "tab:cyan",
     "clairvoyant": "tab:green",

@@ -208,7 +208,7 @@ def to_csv(rows: Iterable[Row], kind: type[Row]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     writer.writerows([["" if (value := getattr(row, name)) is None else value for name in names] for row in rows])
-    return text.getvalue()
+    return text.getvalue().replace("\r", " ")  # which would end a line when it is read
 
 
 def from_csv(text: str, kind: type[Row]) -> list[Row]:

@@ -52,6 +52,11 @@ SATURATED_AT = GROWTHS[-1]
 """Step by which K = K_max. The text says "around 19 000"."""
 
 
+def ratio(mean: float, other: float) -> float:
+    """Of two RMSEs, from their Delta%."""
+    return (100 + mean) / (100 + other)
+
+
 def printed(study: str, variant: str, tau_z: float) -> Printed | None:
     """What the paper prints of a variant of a study; all variants with a fixed number of heads stand for INCRT-1L."""
     return CELLS.get((study, "static" if variant.startswith("static") else variant, tau_z))

@@ -13,7 +13,7 @@ from incrt.config import format_seeds
 from incrt.report.archive import is_archive, read_archive
 from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
 from incrt.report.selection import representative
-from incrt.runs import is_over, read_json
+from incrt.runs import REFERENCES, is_over, read_json
 from incrt.studies.episodes import load_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.study import Cell, Study, command_name
@@ -84,7 +84,8 @@ def read_material(folder: Path) -> Material:
         outcomes += own
     histories = {name: each.history for name, each in logs.items()}
     made_by, title = list(makers.values()), folder.resolve().name
-    return Material(studies, outcomes, references, histories, episodes, made_by, store.commands(), title)
+    commands = sorted(store.commands(), key=lambda each: each.begun)  # they are noted as they end
+    return Material(studies, outcomes, references, histories, episodes, made_by, commands, title)
 
 
 @contextlib.contextmanager
@@ -126,7 +127,7 @@ def _outcome(
         steps=run.cell.sac.steps,
         failure=None if failure is None else f"step {failure['step']}: {failure['cause']}",
         success=figures["success"] and failure is None,
-        **_unless_lost(figures, _FIGURES, figures["best_constant_rmse"], figures["clairvoyant_rmse"]),
+        **_unless_lost(figures, _FIGURES, {name: figures[f"{name}_rmse"] for name in REFERENCES}),
         encoder=run.cell.encoder.encoder,
         k_max=k_max,
         heads=training["heads"],
@@ -142,12 +143,18 @@ def _outcome(
     )
 
 
-def _unless_lost(figures: Mapping[str, Any], keys: Sequence[str], *ends: float | None) -> dict[str, Any]:
-    """Nothing of an arm that was lost, and no headroom where one of its two ends was."""
+def _unless_lost(
+    figures: Mapping[str, Any], keys: Sequence[str], references: Mapping[str, float | None]
+) -> dict[str, Any]:
+    """Nothing of an arm that was lost, nor what compares it with one that was."""
     if _is_lost(figures["rmse"]):
         return dict.fromkeys(keys)
     found = {key: figures[key] for key in keys}
-    return {**found, "headroom_closed": None} if any(map(_is_lost, ends)) else found
+    if _is_lost(references["baseline"]):
+        found["delta_pct"] = None
+    if _is_lost(references["best_constant"]) or _is_lost(references["clairvoyant"]):
+        found["headroom_closed"] = None
+    return found
 
 
 def _is_lost(rmse: float | None) -> bool:
@@ -206,8 +213,7 @@ def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
         path = store.references(cell.bench, changes)
         rows = {row["controller"]: row for row in read_json(path)}
         for name, row in rows.items():
-            ends = (rows["best_constant"]["rmse"], rows["clairvoyant"]["rmse"])
-            figures = _unless_lost(row, _OF_REFERENCES, *ends)
+            figures = _unless_lost(row, _OF_REFERENCES, {each: rows[each]["rmse"] for each in REFERENCES})
             yield Reference(study.name, study.preset, variant, cell.bench.tau_z, condition, name, **figures)
 
 

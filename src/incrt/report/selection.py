@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from incrt.report import paper
 from incrt.report.outcomes import Material, Outcome, Reference, StudyRecord
@@ -65,8 +66,9 @@ class Runs:
         return next(filter(None, found), [])
 
     def given_up(self, *studies: str) -> int:
-        """How many runs of these studies could not be trained, evaluated or read."""
-        return len({run for study in self.studies if study.name in studies for run, _ in study.failed})
+        """How many runs of these studies whose heads grow could not be trained, evaluated or read."""
+        failed = {run for study in self.studies if study.name in studies for run, _ in study.failed}
+        return sum(Path(run).parent.name.startswith(f"{RUNTIME}-") for run in failed)  # as Cell.key names folders
 
 
 def of_preset(material: Material, preset: str) -> Runs:

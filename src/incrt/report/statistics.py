@@ -162,6 +162,12 @@ def _welch(sample: tuple[float, ...], other: tuple[float, ...], level: float) ->
         return _finite(stats.ttest_ind(sample, other, equal_var=False).confidence_interval(level))
 
 
+def fisher_p(one: Rate, other: Rate) -> float:
+    """Fisher's exact test of two counts."""
+    table = [[each.count, each.n - each.count] for each in (one, other)]
+    return float(stats.fisher_exact(table).pvalue)
+
+
 def _mann_whitney(sample: tuple[float, ...], other: tuple[float, ...]) -> tuple[float | None, float | None]:
     distinct = {*sample, *other}
     if len(distinct) < 2:
@@ -169,8 +175,11 @@ def _mann_whitney(sample: tuple[float, ...], other: tuple[float, ...]) -> tuple[
     has_ties, fewest = len(distinct) < len(sample) + len(other), min(len(sample), len(other))
     is_permuted = has_ties and 1 < fewest < _FEWEST_WITH_TIES
     method = stats.PermutationMethod(rng=np.random.default_rng(_SEED)) if is_permuted else "auto"
-    found = stats.mannwhitneyu(sample, other, method=method)
-    return float(found.statistic), float(found.pvalue)
+    # In one order, whichever sample is named first: random permutations would else give two values of p.
+    first, second = sorted((sample, other), key=lambda each: (len(each), each))
+    found = stats.mannwhitneyu(first, second, method=method)
+    statistic = float(found.statistic)
+    return statistic if first is sample else len(sample) * len(other) - statistic, float(found.pvalue)
 
 
 def _iqm(sample: tuple[float, ...]) -> float:

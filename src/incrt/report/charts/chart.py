@@ -8,7 +8,7 @@ from typing import Literal
 from incrt.report.outcomes import Floats
 
 Kind = Literal["line", "step", "band", "bar", "points"]
-Dash = Literal["solid", "dash", "longdash", "dot", "dashdot"]
+Dash = Literal["solid", "dash", "longdash", "longdashdot", "dot", "dashdot"]
 Marker = Literal["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x"]
 Range = tuple[float, float]
 SYMBOL = re.compile(r"\b(τ|K)_(z|max|d)\b")

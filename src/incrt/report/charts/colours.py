@@ -19,7 +19,7 @@ LINES = ("#9c179e", "#cc4778", "#ed7953")
 """Of ordered lines: the part of plasma that is neither too dark nor too pale."""
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
 """Of curves that have the same colour, in their order."""
-REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "longdash", "dot", "dashdot", "solid")
+REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "longdash", "longdashdot", "dot", "dashdot", "solid")
 """Of the reference controllers but the baseline, in their order."""
 
 

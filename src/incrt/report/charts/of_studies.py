@@ -38,7 +38,7 @@ def study_charts(view: View) -> list[Chart]:
     found: list[Chart | None] = []
     compared = view.runs.comparison()
     for record in view.runs.studies:
-        if record.name in (compared[1:] or compared):  # the others have the runs of main, too
+        if record.name in compared and (record.name != "main" or len(compared) == 1):  # others have its runs, too
             found.append(_results(view, record, "headroom", ("headroom_closed",)))
         elif record.conditions:
             found.append(_conditions(view, record))

@@ -41,7 +41,14 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "incrt",
 }
-_DASHES = {"solid": "-", "dash": "--", "longdash": (0, (6.5, 3)), "dot": ":", "dashdot": "-."}
+_DASHES = {
+    "solid": "-",
+    "dash": "--",
+    "longdash": (0, (6.5, 3)),
+    "dot": ":",
+    "dashdot": "-.",
+    "longdashdot": (0, (8, 2, 1.5, 2)),
+}
 _MARKERS = {
     "circle": "o",
     "square": "s",

@@ -1,6 +1,6 @@
 """The paper's claims, one by one, and what our runs of one preset say to them. The rules are those of ``verdicts``."""
 
-from incrt.report.claims import heads, performance
+from incrt.report.claims import heads, performance, sweeps
 from incrt.report.claims.verdicts import Verdict
 from incrt.report.outcomes import Material
 from incrt.report.selection import distinct, of_preset
@@ -18,14 +18,15 @@ def judge(material: Material, preset: str) -> list[Verdict]:
         heads.saturates(runs),
         heads.same_schedule(runs),
         heads.never_prunes(runs),
-        performance.smallest_cap(runs),
-        performance.smallest_cap_spreads_least(runs),
-        performance.every_cap_beats_static(runs),
-        performance.best_cooldown(runs),
-        performance.best_cooldown_spreads_least(runs),
+        sweeps.smallest_cap(runs),
+        sweeps.smallest_cap_spreads_least(runs),
+        sweeps.every_cap_beats_static(runs),
+        sweeps.best_cooldown(runs),
+        sweeps.best_cooldown_spreads_least(runs),
         heads.growth_is_continuous(every_run),
         heads.prunes_within_bound(every_run),
+        heads.rank_settles(runs),
         heads.rests_in_interval(runs),
         performance.smallest_spread(runs),
-        performance.no_sensitivity(runs),
+        sweeps.no_sensitivity(runs),
     ]

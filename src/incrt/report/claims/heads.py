@@ -89,12 +89,28 @@ def prunes_within_bound(found: Sequence[Outcome]) -> Verdict:
     parts = [(each, each.largest_prune_jump) for each in found if each.prunes and each.largest_prune_jump is not None]
     if not parts:
         why = "No head was pruned; incrt study run sensitivity has a variant that prunes more easily."
-        return Verdict(claim, 0, "no prunes", "cannot tell", why)
+        return Verdict(claim, 0, "no prunes", "cannot tell", why, is_open=True)
     beyond = [each for each, part in parts if not part <= 1]
     why = f"Exceptions: {named(beyond)}." if beyond else "Every jump stays within its bound."
     judgement = without_exception(len(beyond), enough=True)
     ours = f"largest jump {max(part for _, part in parts):.3g} of its bound"
     return Verdict(claim, sum(each.prunes for each, _ in parts), ours, judgement, why)
+
+
+def rank_settles(runs: Runs) -> Verdict:
+    """Of the runs whose rank was followed to the end."""
+    claim = Claim(
+        "rank rests",
+        "The effective rank comes to rest, within 20000 steps, in every run.",
+        "section 5.3, remark on the scope of Proposition 3",
+        "observed in every run",
+    )
+    found = [each for each in runs.grown() if each.rank_settled is not None]
+    if not found:
+        return no_runs(claim, "main")
+    moving = [each for each in found if not each.rank_settled]
+    ours = f"{len(found) - len(moving)}/{len(found)} runs with one and the same rank at the last quarter of the checks"
+    return universal(claim, found, moving, ours, "Every run's does.", runs.given_up(*COMPARISON))
 
 
 def rests_in_interval(runs: Runs) -> Verdict:

@@ -6,10 +6,11 @@ Said of every run or event
 Better than
     It holds if the whole 95 % Welch interval of the difference lies below zero, whatever its size; what is said of it
     names the paper's size where the interval excludes that. It does not hold if the interval lies above zero, or if it
-    contains zero and excludes half of the difference that the paper reports. Otherwise the runs cannot tell.
+    contains zero and excludes half of what the paper reports. Otherwise the runs cannot tell. What the paper reports is
+    taken as the ratio of the two errors: where all errors are small, so is the difference that the same ratio makes.
 A rate
-    It does not hold if the Wilson interval lies below the paper's rate; else it holds if the interval's lower end is
-    above 5 %.
+    It does not hold if the rate is below the paper's and Fisher's exact test of the two counts says p < 0.05; else it
+    holds if the lower end of the Wilson interval is above 5 %.
 No influence
     The margin is the standard deviation over the seeds of what is compared with. It holds if the 95 % interval of the
     difference lies within the margin; it does not hold if the interval excludes zero and the difference is beyond it.
@@ -32,7 +33,7 @@ from typing import Literal
 from incrt.report import paper
 from incrt.report.outcomes import Outcome
 from incrt.report.selection import deltas, diverged
-from incrt.report.statistics import LEVEL, Comparison, Rate, compare, spread_p, summarise
+from incrt.report.statistics import LEVEL, Comparison, Rate, compare, fisher_p, spread_p, summarise
 
 Judgement = Literal["holds", "does not hold", "cannot tell"]
 Ends = tuple[float, float]
@@ -69,12 +70,18 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Pair:
-    """Runs that are said to do better than others, or no differently; and the difference that the paper has."""
+    """Runs that are said to do better than others, or no differently."""
 
     label: str
     runs: Sequence[Outcome]
     others: Sequence[Outcome]
-    printed: float = 0.0
+    ratio: float = 1.0
+    """RMSE of the runs over that of the others, as the paper has it."""
+
+    @property
+    def expected(self) -> float:
+        """The difference in points that the paper's ratio would make here."""
+        return (100 + (summarise(deltas(self.others)).mean or 0.0)) * (self.ratio - 1)
 
 
 @dataclass(frozen=True)
@@ -131,18 +138,18 @@ def named(outcomes: Sequence[Outcome]) -> str:
     return first if len(outcomes) <= 3 else f"{first} and {len(outcomes) - 3} more"
 
 
-def sizeable(rate: Rate, printed: float) -> Judgement:
+def sizeable(rate: Rate, printed: Rate) -> Judgement:
     """Of a rate that is said to be the paper's."""
-    if rate.low is None or rate.high is None:
+    if rate.low is None or rate.value is None or printed.value is None:
         return "cannot tell"
-    if rate.high < printed:
+    if rate.value < printed.value and fisher_p(rate, printed) < 1 - LEVEL:
         return "does not hold"
     return "holds" if rate.low > SIZEABLE else "cannot tell"
 
 
 def better(pairs: Sequence[Pair]) -> list[Judged]:
     """Of each pair, whether the first runs do better."""
-    return [_judged(pair, len(pairs), partial(_is_better, printed=pair.printed)) for pair in pairs]
+    return [_judged(pair, len(pairs), partial(_is_better, expected=pair.expected)) for pair in pairs]
 
 
 def no_influence(pairs: Sequence[Pair]) -> list[Judged]:
@@ -189,10 +196,10 @@ def _loses_less(pair: Pair) -> bool:
     return diverged(pair.runs) * len(pair.others) < diverged(pair.others) * len(pair.runs)
 
 
-def _is_better(usual: Ends, wide: Ends, printed: float) -> Judgement:
+def _is_better(usual: Ends, wide: Ends, expected: float) -> Judgement:
     if usual[1] < 0:
         return "holds"
-    is_above, excludes_half = wide[0] > 0, wide[1] >= 0 and wide[0] > printed / 2
+    is_above, excludes_half = wide[0] > 0, wide[1] >= 0 and wide[0] > expected / 2
     return "does not hold" if is_above or excludes_half else "cannot tell"
 
 

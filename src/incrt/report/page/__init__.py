@@ -72,7 +72,7 @@ def _verdict_table(preset: str, verdicts: Sequence[Verdict]) -> str:
     summary = ", ".join(f"{said.count(each)} {word}" for each, word in _SAYINGS.items()) + "."
     parts = [tag("p", summary), _verdict_rows(f"Verdicts, preset {preset}", preset, spoken)] if spoken else []
     if silent:
-        heading = tag("summary", f"{len(silent)} claims that no run here speaks to")
+        heading = tag("summary", f"Claims that no run here speaks to: {len(silent)}")
         parts.append(tag("details", heading + _verdict_rows(f"Open claims, preset {preset}", preset, silent)))
     return "".join(parts)
 

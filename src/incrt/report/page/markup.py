@@ -49,7 +49,14 @@ def embedded_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-_DASHES = {"solid": "", "dash": "6 3", "longdash": "10 4", "dot": "1.5 2.5", "dashdot": "6 2.5 1.5 2.5"}
+_DASHES = {
+    "solid": "",
+    "dash": "6 3",
+    "longdash": "10 4",
+    "dot": "1.5 2.5",
+    "dashdot": "6 2.5 1.5 2.5",
+    "longdashdot": "10 2.5 1.5 2.5",
+}
 _SHAPES = {
     "circle": "M12 2.5a4.5 4.5 0 1 0 .01 0z",
     "square": "M8 3h8v8H8z",

@@ -1,0 +1,74 @@
+"""Verdicts on several comparisons, in words."""
+
+from collections.abc import Sequence
+
+from incrt.report.claims.verdicts import Claim, Judged, Pair, Verdict, all_of, better, less_spread, no_runs
+from incrt.report.outcomes import Outcome
+from incrt.report.selection import deltas, distinct, diverged
+from incrt.report.statistics import spread_p, summarise
+from incrt.report.wording import difference_text, number, p_text
+
+
+def all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
+    """Whether the runs of each pair do better than the others."""
+    if not any(pair.runs and pair.others for pair in pairs):
+        return no_runs(claim, study)
+    judged = better(pairs)
+    judgement = all_of(each.judgement for each in judged)
+    figures = [(each.label, difference_text(each.comparison)) for each in judged]
+    ours = "; ".join(f"{label}: {f'{text} points' if text else 'no figures'}" for label, text in figures)
+    ours += left_out(pairs)
+    why = {
+        "holds": "Every interval lies wholly below zero." if len(pairs) > 1 else "The whole interval lies below zero.",
+        "does not hold": f"Not better, or not by half of what the paper has: {labels(judged, judgement)}.",
+        "cannot tell": f"Too few runs to tell, or more diverged on one side: {labels(judged, judgement)}.",
+    }[judgement]
+    smaller = [
+        pair.label
+        for pair, each in zip(pairs, judged, strict=True)
+        if each.judgement == "holds" and each.comparison.low is not None and each.comparison.low > pair.expected
+    ]
+    size = f" By less than the paper has: {', '.join(smaller)}." if smaller else ""
+    return Verdict(claim, count(pairs), ours, judgement, f"{why}{size}")
+
+
+def least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
+    """Whether the runs that all pairs begin with have the smaller spread in each."""
+    own = pairs[0].runs
+    if not own or not any(pair.others for pair in pairs):
+        return no_runs(claim, study)
+    figures = [(pair, p_text(spread_p(deltas(own), deltas(pair.others))) or "unknown") for pair in pairs]
+    ours = f"std {_std_text(own)} against " + ", ".join(
+        f"{_std_text(pair.others)} ({pair.label}, p = {p})" for pair, p in figures
+    )
+    judgement = all_of(less_spread(pair, len(pairs)) for pair in pairs)
+    why = {
+        "holds": "It is smaller than each other one, with p < 0.05 (Brown-Forsythe).",
+        "does not hold": f"It is larger than another one, with p < {0.05 / len(pairs):.2g} (Brown-Forsythe).",
+        "cannot tell": "Brown-Forsythe's test does not tell all of them apart, or more runs diverged on one side.",
+    }[judgement]
+    return Verdict(claim, count(pairs), f"{ours}{left_out(pairs)}", judgement, why)
+
+
+def labels(judged: Sequence[Judged], judgement: str) -> str:
+    """Of those that were judged so."""
+    return ", ".join(each.label for each in judged if each.judgement == judgement)
+
+
+def count(pairs: Sequence[Pair]) -> int:
+    """How many runs' figures stand behind the comparisons."""
+    return len(deltas(_all(pairs)))
+
+
+def left_out(pairs: Sequence[Pair]) -> str:
+    """How many have no part in the comparisons, if any."""
+    lost = diverged(_all(pairs))
+    return f" (diverged and left out: {lost})" if lost else ""
+
+
+def _all(pairs: Sequence[Pair]) -> list[Outcome]:
+    return distinct(each for pair in pairs for each in (*pair.runs, *pair.others))
+
+
+def _std_text(outcomes: Sequence[Outcome]) -> str:
+    return number(summarise(deltas(outcomes)).std) or "unknown"
