@@ -151,9 +151,7 @@ def test_a_table_that_the_report_does_not_make_is_noticed(
 
 
 def test_a_verdict_that_is_not_the_tables_is_noticed() -> None:
-    table = (
-        "`python results/rows.py tables/a.csv n verdict`\n\n| n | verdict |\n| --- | --- |\n| 1 | holds |\n"
-    )
+    table = "`python results/rows.py tables/a.csv n verdict`\n\n| n | verdict |\n| --- | --- |\n| 1 | holds |\n"
     assert other_verdicts(f"### A\n\n{table}\n**Holds** well.\n") == []
     assert other_verdicts(f"### A\n\n{table}\n**Does not hold**.\n") == ["'### A' has holds"]
     assert other_verdicts(f"### A\n\n{table}\n**Holds**, or **cannot tell**.\n") == ["'### A' has holds"]
