@@ -14,7 +14,7 @@ from hypothesis import settings
 from incrt.compiled import keep_compiled
 
 # Compilation makes single examples slow; the examples are the same on every machine.
-settings.register_profile("incrt", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("incrt", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("incrt")
 
 

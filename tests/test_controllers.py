@@ -49,9 +49,9 @@ def test_halving_the_substep_hardly_moves_the_baseline(tau_z: float) -> None:
     assert halved == pytest.approx(result("memory", tau_z, "baseline").rmse, rel=0.02)
 
 
-# Every regime of preset memory, and one of preset paper, whose searches take as long and find the same.
+# One regime of each preset; the searches of the others take as long.
 BENCHES = [
-    pytest.param(name, tau_z, marks=pytest.mark.slow if tau_z == 2 or (name == "paper" and tau_z < 5) else ())
+    pytest.param(name, tau_z, marks=() if tau_z == 5 else pytest.mark.slow)
     for name in ("memory", "paper")
     for tau_z in REGIMES
 ]
@@ -97,7 +97,7 @@ def test_the_shield_leaves_them_alone(preset_name: str, tau_z: float, controller
 
 
 def test_the_best_constant_is_not_beaten_by_scipys_global_optimiser() -> None:
-    config = preset("memory", tau_z=2.0)
+    config = preset("memory", tau_z=5.0)
     bench, params = make_bench(config)
     keys, payloads = evaluation_draws(config)
 
@@ -119,12 +119,12 @@ def test_the_best_constant_is_not_beaten_by_scipys_global_optimiser() -> None:
         polish=False,
         rng=np.random.default_rng(0),
     )
-    assert result("memory", 2.0, "best_constant").rmse <= found.fun * 1.0005
+    assert result("memory", 5.0, "best_constant").rmse <= found.fun * 1.0005
 
 
 def test_where_tuning_ends_without_noise() -> None:
     """The stiffest gains of the box, and an observer as fast as allowed."""
-    config = preset("memory", tau_z=2.0)
+    config = preset("memory", tau_z=5.0)
     constant, observer = reference_controller("best_constant", config), reference_controller("observer", config)
     assert isinstance(constant, Constant)
     assert isinstance(observer, Observer)
@@ -162,7 +162,7 @@ class Blindfold(NamedTuple):
 
 @pytest.mark.parametrize("name", BESIDE_STUDIES)
 def test_only_the_clairvoyant_profits_from_the_truth(name: str) -> None:
-    config = preset("memory", tau_z=1.0)
+    config = preset("memory", tau_z=5.0)
     controller = reference_controller(name, config)
     seeing, blind = evaluate(config, controller)[0], evaluate(config, Blindfold(controller))[0]
     if name == "clairvoyant":

@@ -84,9 +84,12 @@ def _constant(params: Params, gains: Gains, x: Array) -> Constant:
 
 
 def _feedforward(params: Params, gains: Gains, x: Array) -> FeedForward:
+    """Chosen by its torques at two speeds: coefficients would pull at each other, and the search would be long."""
+    slow, fast = 0.1, 0.5
     bound = jnp.sum(params.law.box.upper.eta, 0)
-    coulomb, viscous = jnp.split(x, 2)
-    return FeedForward(gains, coulomb=bound * (coulomb + 1) / 2, viscous=bound * viscous)
+    at_slow, at_fast = (bound * (part + 1) for part in jnp.split(x, 2))
+    viscous = (at_fast - at_slow) / (fast - slow)
+    return FeedForward(gains, coulomb=at_slow - viscous * slow, viscous=viscous)
 
 
 def _adaptive(params: Params, gains: Gains, x: Array) -> Adaptive:
