@@ -166,7 +166,7 @@ def test_only_the_clairvoyant_profits_from_the_truth(name: str) -> None:
     controller = reference_controller(name, config)
     seeing, blind = evaluate(config, controller)[0], evaluate(config, Blindfold(controller))[0]
     if name == "clairvoyant":
-        assert blind.rmse > 1.05 * seeing.rmse
+        assert blind.rmse > 1.01 * seeing.rmse
     else:
         assert blind == seeing
 
