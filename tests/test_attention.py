@@ -87,6 +87,7 @@ def test_fast_and_literal_agree_in_value_and_gradient(
     assert relative(fast_gradient, slow_gradient) < 1e-4 * loss
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 @given(seed=st.integers(0, 10_000), shape=shapes, bits=masks, scale=scales)
 def test_in_double_precision_they_agree_to_ten_digits(

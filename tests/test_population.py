@@ -111,6 +111,7 @@ def told(reports: Sequence[Report]) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda each: (each[0], each[1].step))
 
 
+@pytest.mark.slow
 def test_stacks_of_different_windows_and_rules_advance_in_one_program() -> None:
     """Beside a GPU checks that cannot be events are looked at one stretch later, which makes no difference."""
     at_once, later = batch(MIXED), batch(MIXED, lags=True)

@@ -46,6 +46,7 @@ def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkey
         assert line == "..." or line in printed
 
 
+@pytest.mark.slow
 def test_an_environment_of_ones_own_trains(capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / "engine.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
