@@ -85,7 +85,10 @@ def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[
         runs_wanted=len(variants) * len(regimes) * seeds,
         failed=(("runtime-tau2-w50/seed-60", "no space left on device"),) if name == "main" else (),
         unread=(),
-        configuration={variant: {"bench": {"preset": preset}, "encoder": {"k_max": 8}} for variant in variants},
+        configuration={
+            variant: {"bench": {"preset": preset}, "encoder": {"k_max": 8}, "sac": {"steps": 50_000}}
+            for variant in variants
+        },
         command=f"incrt study run {name} --preset {preset} --out results",
     )
 

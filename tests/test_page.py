@@ -17,7 +17,6 @@ from selenium.webdriver.support.wait import WebDriverWait
 from incrt.report.charts import make_charts
 from incrt.report.claims import judge
 from incrt.report.page import render
-from incrt.report.page.record import repeat
 from incrt.report.tables import make_tables
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
@@ -158,13 +157,8 @@ def test_verdicts_and_counts_are_there(browser: Browser) -> None:
 
 
 def test_commands_and_their_times_are_there(browser: Browser) -> None:
-    assert browser.texts("#repeat caption") == ["Commands and their times"]
-    heading = ("Study", "Preset", "Seeds", "Batch", "Begun", "Runs trained")
-    times = ("Wall [s]", "Training [s]", "Compiling [s]", "Evaluation [s]")
-    assert browser.texts("#repeat thead th") == [*heading, *times]
-    row = ("main", "memory", "42-51", "128", "2026-01-01 12:00 UTC", "30", "100.0", "50.0", "30.0", "15.0")
-    assert browser.texts("#repeat tbody :is(th, td)") == list(row)
-    assert "their times" not in repeat(replace(report_material(), commands=()))
+    assert browser.texts("#repeat caption") == ["Commands and their times, preset memory"]
+    assert browser.texts("#repeat tbody :is(th, td)")[-2:] == ["10.0 to 13.5", "720 to 972"]
 
 
 def test_a_regime_is_chosen_and_all_shown_again(browser: Browser) -> None:

@@ -8,7 +8,7 @@ import re
 import pytest
 from made_up import WINDOWS, around, material, outcome, sample
 
-from incrt.report.outcomes import Material
+from incrt.report.outcomes import Command, Material
 from incrt.report.tables import make_tables
 from incrt.report.tables.table import Column, Row, Table, escape_latex, to_csv, to_latex, to_markdown
 from incrt.report.wording import number
@@ -278,3 +278,22 @@ def test_runs_that_are_missing_are_named() -> None:
     notes = " ".join(table(dataclasses.replace(made, studies=[study]), "study-main").notes)
     assert "1 of the 3 runs of the study are there." in notes
     assert "main/run-2: the disk is full" in notes
+
+
+def test_times_stand_beside_those_of_the_paper() -> None:
+    found = material(sample("main", "runtime", 2.0, [-50.0]), sample("search", "runtime", 2.0, [-50.0]))
+    steps = {"main": (50_000,), "search": (50_000, 20_000)}
+    studies = [
+        dataclasses.replace(
+            each, configuration={f"{steps} steps": {"sac": {"steps": steps}} for steps in steps[each.name]}
+        )
+        for each in found.studies
+    ]
+    ran = Command("main", "paper", "42-51", 128, "2026-01-01 12:00 UTC", 200.0, 30, 60.0, 90.5, 43.25)
+    tested, other = dataclasses.replace(ran, runs=0, train_s=0.0), dataclasses.replace(ran, preset="memory")
+    commands = [ran, tested, dataclasses.replace(ran, study="search"), other]
+    first, *rest = cells(table(dataclasses.replace(found, studies=studies, commands=commands), "times"))
+    assert (first["study"], first["runs trained"], first["training [s]"]) == ("main", "30", "60.0")
+    # 30 runs of 20 to 27 minutes are 36 000 to 48 600 seconds.
+    assert (first["paper: training [A100 h]"], first["times as fast"]) == ("10.0 to 13.5", "600 to 810")
+    assert [each["times as fast"] for each in rest] == [None, None]

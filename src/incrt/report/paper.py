@@ -6,6 +6,10 @@ REGIMES = (1.0, 2.0, 5.0)
 SEEDS_A_REGIME = 10
 SWEPT_AT = 2.0
 """tau_z of Tables 2 and 3."""
+STEPS = 50_000
+"""Of every run."""
+MINUTES_A_RUN = (20, 27)
+"""On an A100, at least and at most: section 6 and the appendix."""
 STATIC = "static K=7"
 """The one head count that the paper names for INCRT-1L, at tau_z = 2."""
 

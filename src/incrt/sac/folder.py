@@ -204,7 +204,7 @@ def conclusion(saved: Saved) -> dict[str, Any]:
     if progress.controller is not None and progress.ranks and progress.failure is None:
         # The heads may have changed at the last check, so their shares are measured anew.
         shares = [
-            float(share) for share in look(run.program(), run.runtime, jax.tree.map(jnp.asarray, saved.state)).shares
+            float(share) for share in _look(run.program(), run.runtime, jax.tree.map(jnp.asarray, saved.state)).shares
         ]
         if all(map(math.isfinite, shares)):
             mask = progress.controller.mask
@@ -215,6 +215,10 @@ def conclusion(saved: Saved) -> dict[str, Any]:
         "failure": None if progress.failure is None else progress.failure._asdict(),
         "guarantees": guarantees,
     }
+
+
+# As one program: operation by operation it would be a hundred of them to compile, at the end of a study's training.
+_look = jax.jit(look, static_argnums=(0, 1))
 
 
 def _digest(params: Any) -> str:

@@ -21,7 +21,8 @@ _NUMBERS = (
     '<details class="numbers"><summary>Numbers of this figure</summary><div class="tall"><table><thead><tr>'
     '<th scope="col">what</th><th scope="col">value</th></tr></thead><tbody></tbody></table></div></details>'
 )
-_CERTIFICATES = "certificates"
+_CERTIFICATES, _TIMES = "certificates", "times"
+"""Tables that stand apart from the others."""
 
 
 def render(
@@ -32,8 +33,11 @@ def render(
     material: Material,
 ) -> str:
     """The page; verdicts, tables and charts are by preset."""
-    own = {preset: [each for each in found if not _certifies(each)] for preset, found in tables.items()}
-    certificates = {preset: [each for each in found if _certifies(each)] for preset, found in tables.items()}
+    own = {
+        preset: [each for each in found if each.name not in {_CERTIFICATES, _TIMES}] for preset, found in tables.items()
+    }
+    certificates = {preset: [each for each in found if each.name == _CERTIFICATES] for preset, found in tables.items()}
+    times = [each for found in tables.values() for each in found if each.name == _TIMES]
     drawn = [chart for found in charts.values() for chart in found]
     data = [{"preset": each.preset, "studies": each.studies, **chart_json(each)} for each in drawn]
     assets = files("incrt.report.page") / "assets"
@@ -52,7 +56,7 @@ def render(
         certificates=_by_preset({preset: [_table(each) for each in found] for preset, found in certificates.items()}),
         failed=failed_runs(material),
         configuration=configuration(material),
-        repeat=repeat(material),
+        repeat=repeat(material) + "\n".join(map(_table, times)),
     )
 
 
@@ -96,10 +100,6 @@ def _verdict_row(preset: str, verdict: Verdict) -> str:
     return tag("tr", "".join(cells), data_preset=preset)
 
 
-def _certifies(table: Table) -> bool:
-    return table.name == _CERTIFICATES
-
-
 def _table(table: Table) -> str:
     head = "".join(tag("th", text(each.heading), scope="col", class_=each.align) for each in table.columns)
     rows = []
@@ -114,7 +114,7 @@ def _table(table: Table) -> str:
             for index, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True))
         ]
         tau_z = None if row.tau_z is None else f"{row.tau_z:g}"
-        study = row.cells[0] if _certifies(table) else None
+        study = row.cells[0] if table.name in {_CERTIFICATES, _TIMES} else None
         rows.append(
             tag(
                 "tr",

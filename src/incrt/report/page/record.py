@@ -2,26 +2,12 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
 
 from incrt.config import format_seeds
-from incrt.report.outcomes import Command, Material, StudyRecord
+from incrt.report.outcomes import Material, StudyRecord
 from incrt.report.page.markup import plain_table, tag, text
 
 _ONE = {"runs": "run", "studies": "study", "presets": "preset"}
-_COLUMNS = {
-    "Study": "study",
-    "Preset": "preset",
-    "Seeds": "seeds",
-    "Batch": "batch",
-    "Begun": "begun",
-    "Runs trained": "runs",
-    "Wall [s]": "wall_s",
-    "Training [s]": "train_s",
-    "Compiling [s]": "compile_s",
-    "Evaluation [s]": "evaluate_s",
-}
-"""Of the table of commands: heading, and field of a command."""
 
 
 def counts(material: Material) -> str:
@@ -93,20 +79,8 @@ def _asked_for(record: StudyRecord, material: Material) -> list[object]:
 
 
 def repeat(material: Material) -> str:
-    """The commands, those of studies that only test what others trained last; and what time they took here."""
+    """The commands, those of studies that only test what others trained last."""
     ordered = sorted(material.studies, key=lambda record: bool(record.trained_by))
     commands = "\n".join([*dict.fromkeys(record.command for record in ordered), "incrt report DIR"])
     words = "In an environment where incrt is installed, at the commits that stand under Configuration:"
-    return tag("p", words) + tag("pre", text(commands), tabindex=0) + _times(material.commands)
-
-
-def _times(commands: Sequence[Command]) -> str:
-    """A line a command; nothing where none came to its end."""
-    if not commands:
-        return ""
-    rows = ([getattr(each, name) for name in _COLUMNS.values()] for each in commands)
-    words = (
-        "A batch is the most runs that were trained together. All times but the wall's are those of workers, added up: "
-        "where several worked or compiled at once they may be more than the wall's. Workers that died are not counted."
-    )
-    return plain_table("Commands and their times", list(_COLUMNS), rows) + tag("p", words, class_="notes")
+    return tag("p", words) + tag("pre", text(commands), tabindex=0)

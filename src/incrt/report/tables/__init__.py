@@ -1,4 +1,4 @@
-"""All tables of one preset: the paper's, one a study, and what the certificates say."""
+"""All tables of one preset: the paper's, one a study, what the certificates say, and what it all took."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,7 @@ from incrt.report.outcomes import Material, Outcome, StudyRecord
 from incrt.report.selection import Runs, deltas, diverged, of_preset
 from incrt.report.statistics import compare, rate, summarise
 from incrt.report.tables.of_paper import paper_tables
+from incrt.report.tables.of_times import times_table
 from incrt.report.tables.rows import (
     ABOUT_DELTA,
     CONDITION,
@@ -59,7 +60,13 @@ def make_tables(material: Material, preset: str) -> list[Table]:
     runs = of_preset(material, preset)
     with_runs = [study for study in runs.studies if runs.of(study.name)]
     certificates = [_certificates(runs, with_runs)] if with_runs else []
-    return [*paper_tables(runs), *(_study_table(runs, study) for study in with_runs), *certificates]
+    times = times_table(material.commands, runs.studies, preset)
+    return [
+        *paper_tables(runs),
+        *(_study_table(runs, study) for study in with_runs),
+        *certificates,
+        *([times] if times.rows else []),
+    ]
 
 
 def _study_table(runs: Runs, study: StudyRecord) -> Table:
