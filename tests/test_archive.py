@@ -193,6 +193,8 @@ def without(name: str) -> Callable[[bytes], bytes]:
         ("runs.csv", lambda content: content[: content[:-1].rindex(b"\n") + 1], r"has \d+ rows, but record.json says"),
         ("runs.csv", lambda content: content.replace(b",50000,", b",many,", 1), "line 2: invalid literal"),
         ("runs.csv", lambda content: content.replace(b",True,", b",yes,", 1), "must be True or False, got 'yes'"),
+        ("runs.csv", lambda content: content.replace(b"\nmain,", b"\nmian,", 1), "study 'mian', preset .*, is not in"),
+        ("references.csv", lambda content: content.replace(b"\nmain,", b"\nmian,", 1), "study 'mian', preset"),
         ("references.csv", lambda content: content[content.index(b"\n") + 1 :], "first line must be study,preset"),
         ("references.csv", lambda content: content.replace(b",baseline", b"", 1), "line 2 must have 12 cells, got 11"),
         ("commands.csv", lambda _: b"\xff", "can't decode"),

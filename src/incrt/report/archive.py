@@ -84,6 +84,12 @@ def read_archive(folder: Path) -> Material:
     outcomes = _read_rows(folder / _RUNS, Outcome, rows)
     references = _read_rows(folder / _REFERENCES, Reference, rows)
     commands = _read_rows(folder / _COMMANDS, Command, rows)
+    known = {(study.name, study.preset) for study in studies}
+    for name, found in ((_RUNS, outcomes), (_REFERENCES, references)):
+        with _naming(folder / name):
+            if others := {(each.study, each.preset) for each in found} - known:
+                study, preset = min(others)
+                raise ValueError(f"study {study!r}, preset {preset!r}, is not in {_RECORD}")
     with _naming(folder / _HISTORIES) as path:
         histories = {name: _history(parts) for name, parts in _unpacked(path, HISTORY).items()}
     with _naming(folder / _EPISODES) as path:

@@ -158,6 +158,9 @@ class RunFolder:
 
     def save(self, saved: Saved, log_lengths: Mapping[str, int]) -> None:
         """Add a checkpoint, made when the logs were so long; at the end of the run also its results."""
+        for name in log_lengths:  # a checkpoint must not be there before the logs that it goes on from
+            with (self.path / name).open("rb+") as file:
+                os.fsync(file.fileno())
         checkpoint.save(self.path / "checkpoint", self._identity, saved, log_lengths)
         if saved.progress.finished:
             self._conclude(saved)
@@ -172,15 +175,8 @@ class RunFolder:
             file.write(json.dumps(finite(entry), allow_nan=False) + "\n")
 
     def log_lengths(self) -> dict[str, int]:
-        """How long each log is, once it is on the disk."""
-        lengths = {}
-        for name in _LOGS:
-            path = self.path / name
-            if path.exists():
-                with path.open("rb+") as file:
-                    os.fsync(file.fileno())
-                    lengths[name] = file.seek(0, os.SEEK_END)
-        return lengths
+        """How long each log is."""
+        return {name: (self.path / name).stat().st_size for name in _LOGS if (self.path / name).exists()}
 
 
 def is_held(path: Path) -> bool:
