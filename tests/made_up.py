@@ -23,7 +23,7 @@ def outcome(study: str, variant: str, tau_z: float, delta: float | None, **chang
         "window": WINDOWS[tau_z],
         "seed": 42,
         "condition": "",
-        "folder": f"run-{next(_FOLDERS)}",
+        "folder": f"cell-{next(_FOLDERS)}/seed-42",
         "steps": 50_000,
         "failure": None,
         "rmse": rmse,
@@ -44,6 +44,7 @@ def outcome(study: str, variant: str, tau_z: float, delta: float | None, **chang
         "saturated_at": 19_500,
         "largest_grow_jump": 0.0,
         "largest_prune_jump": None,
+        "worst_prune_jump": None,
         "inside": True,
         "rank_settled": True,
     }

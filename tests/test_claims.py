@@ -30,7 +30,7 @@ def changed(runs: list[Outcome], **changes: object) -> list[Outcome]:
 
 def test_without_runs_nothing_can_be_told_and_the_command_is_named() -> None:
     found = judge(material(), "paper")
-    assert len(found) == 21
+    assert len(found) == 22
     assert {each.judgement for each in found} == {"cannot tell"}
     assert {each.n for each in found} == {0}
     assert {each.is_open for each in found if each.claim.name != "prune bound"} == {True}
@@ -201,11 +201,58 @@ def test_static_fails_on_a_sizeable_part(failures: int, n: int, judgement: str) 
     fixed = sample("static", "static K=7", 5.0, [10.0] * failures + [-40.0] * (n - failures))
     found = verdict("static fails", fixed)
     assert (found.judgement, found.n) == (judgement, n)
-    assert found.ours.startswith(f"{failures}/{n} ")
+    assert found.ours.startswith(f"static K=7: {failures}/{n} ")
+
+
+def test_numbers_of_heads_are_judged_one_by_one() -> None:
+    """Three times 0/10 on the same seeds is not 0/30, and three tries ask for a smaller p."""
+    names = ("static K=7", "static K=2 (phase 1)", "static K=8")
+
+    def fixed(*counts: int) -> Verdict:
+        samples = [sample("static", name, 5.0, [-40.0] * n) for name, n in zip(names, counts, strict=True)]
+        return verdict("static fails", *samples)
+
+    assert fixed(10, 10, 10).judgement == "cannot tell"
+    assert fixed(10, 10, 20).judgement == "does not hold"  # p = 0.0077
+    assert fixed(10, 10, 17).judgement == "does not hold"  # p = 0.0120
+    assert fixed(10, 10, 15).judgement == "does not hold"  # p = 0.0166
+    assert fixed(10, 10, 14).judgement == "cannot tell"  # p = 0.0198
+    assert fixed(10, 10, 100).why.endswith("them apart: static K=8.")
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "judgement"),
+    [
+        (-55, 5, "holds"),
+        (-50, 1, "holds"),
+        (-49, 0.5, "holds"),  # worse by less than the margin
+        (-50, 8, "cannot tell"),
+        (-46, 1, "does not hold"),
+        (-47.8, 0.5, "does not hold"),
+        (-49, 4, "cannot tell"),
+    ],
+)
+def test_growing_matches_where_it_is_not_worse_by_more_than_a_twentieth(
+    mean: float, std: float, judgement: str
+) -> None:
+    grown = [sample("main", "runtime", tau_z, around(mean, std)) for tau_z in WINDOWS]
+    fixed = [sample("static", "static K=7", tau_z, around(-50, std)) for tau_z in WINDOWS]
+    assert verdict("matches static K=7", *grown, *fixed).judgement == judgement
+
+
+def test_a_sweep_takes_the_seeds_that_other_studies_have_of_its_settings() -> None:
+    many = [
+        outcome("hundred", "runtime", 2.0, delta, seed=52 + i, folder=f"runs/a/seed-{52 + i}")
+        for i, delta in enumerate(around(-45, 5, 90))
+    ]
+    few = [outcome("k_max", "K_max 8", 2.0, -45.0, seed=42, folder="runs/a/seed-42")]
+    tested = dataclasses.replace(many[0], condition="payload 3 kg", delta_pct=50.0)
+    found = verdict("best of k_max", sample("k_max", "K_max 2", 2.0, around(-45, 5)), many, few, [tested])
+    assert found.n == 10 + 91
 
 
 def test_a_rate_without_runs_cannot_be_told() -> None:
-    assert sizeable(rate(0, 0), rate(4, 10)) == "cannot tell"
+    assert sizeable(rate(0, 0), rate(4, 10), 1) == "cannot tell"
 
 
 @pytest.mark.parametrize(
@@ -238,6 +285,9 @@ def test_guarantees_hold_as_soon_as_they_were_seen_and_one_event_refutes() -> No
     )
     pruned = outcome("grace", "grace 1000", 2.0, -50, prunes=3, largest_prune_jump=0.9)
     assert (verdict("prune bound", [run, pruned]).judgement, verdict("prune bound", [run, pruned]).n) == ("holds", 3)
+    single = dataclasses.replace(pruned, worst_prune_jump=1.5)
+    assert verdict("prune bound", [single]).ours == "largest jump 0.9 of its bound, of a single context 1.5 of it"
+    assert verdict("prune bound", [single]).judgement == "holds"  # what is said is said of the mean
     beyond = dataclasses.replace(pruned, largest_prune_jump=1.1)
     assert verdict("prune bound", [beyond]).judgement == "does not hold"
     assert verdict("prune bound", [run]).judgement == "cannot tell"

@@ -61,7 +61,9 @@ class Outcome:
     """Step from which on K = K_max, if it came to that."""
     largest_grow_jump: float | None
     largest_prune_jump: float | None
-    """As a part of its bound. Jumps that were not finite are infinite."""
+    """In the mean over a batch, as a part of its bound. Jumps that were not finite are infinite."""
+    worst_prune_jump: float | None
+    """The same of the single context that jumped most."""
     inside: bool | None
     """Whether K ended where Proposition 3 has it; None where it was not concluded."""
     rank_settled: bool | None

@@ -137,7 +137,8 @@ def _outcome(
         last_grow=max((each["step"] for each in grows), default=None),
         saturated_at=full[-1] if full and training["heads"] == k_max else None,
         largest_grow_jump=max((_jump(each) for each in grows), default=None),
-        largest_prune_jump=max((_part_of_bound(each) for each in prunes), default=None),
+        largest_prune_jump=max((_part_of_bound(each, "jump") for each in prunes), default=None),
+        worst_prune_jump=max((_part_of_bound(each, "worst_jump") for each in prunes), default=None),
         inside=guarantees.get("inside"),
         rank_settled=guarantees.get("rank_settled"),
     )
@@ -190,13 +191,13 @@ def _lines(path: Path) -> list[dict[str, Any]]:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
-def _jump(event: Mapping[str, Any]) -> float:
+def _jump(event: Mapping[str, Any], name: str = "jump") -> float:
     """JSON has null for what is not finite."""
-    return math.inf if event["jump"] is None else float(event["jump"])
+    return math.inf if event[name] is None else float(event[name])
 
 
-def _part_of_bound(event: Mapping[str, Any]) -> float:
-    jump = _jump(event)
+def _part_of_bound(event: Mapping[str, Any], name: str) -> float:
+    jump = _jump(event, name)
     if event["bound"]:
         return jump / float(event["bound"])
     return math.inf if jump > 0 else 0.0

@@ -34,6 +34,11 @@ class Runs:
         place = (study, variant, tau_z, condition)
         return distinct(each for each in self.outcomes if _place(each) == place)
 
+    def everywhere(self, study: str, variant: str, tau_z: float) -> list[Outcome]:
+        """The runs that differ in their seeds alone, also those that other studies have of the same settings."""
+        places = {Path(each.folder).parent for each in self.cell(study, variant, tau_z)}  # a folder a cell
+        return distinct(each for each in self.outcomes if Path(each.folder).parent in places and not each.condition)
+
     def regimes(self, *studies: str) -> list[float]:
         """The values of tau_z that have runs in these studies."""
         return sorted({each.tau_z for each in self.outcomes if each.study in studies})

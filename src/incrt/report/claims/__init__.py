@@ -14,6 +14,7 @@ def judge(material: Material, preset: str) -> list[Verdict]:
         performance.all_succeed(runs),
         performance.all_beat_the_baseline(runs),
         *performance.better_than_static(runs),
+        *performance.match_static(runs),
         performance.static_fails(runs),
         heads.saturates(runs),
         heads.same_schedule(runs),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from incrt.report.claims.verdicts import Claim, Judged, Pair, Verdict, all_of, better, less_spread, no_runs
+from incrt.report.claims.verdicts import Claim, Judged, Pair, Verdict, all_of, better, less_spread, matching, no_runs
 from incrt.report.outcomes import Outcome
 from incrt.report.selection import deltas, distinct, diverged
 from incrt.report.statistics import spread_p, summarise
@@ -15,9 +15,6 @@ def all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
         return no_runs(claim, study)
     judged = better(pairs)
     judgement = all_of(each.judgement for each in judged)
-    figures = [(each.label, difference_text(each.comparison)) for each in judged]
-    ours = "; ".join(f"{label}: {f'{text} points' if text else 'no figures'}" for label, text in figures)
-    ours += left_out(pairs)
     why = {
         "holds": "Every interval lies wholly below zero." if len(pairs) > 1 else "The whole interval lies below zero.",
         "does not hold": f"Not better, or not by half of what the paper has: {labels(judged, judgement)}.",
@@ -29,7 +26,21 @@ def all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
         if each.judgement == "holds" and each.comparison.low is not None and each.comparison.low > pair.expected
     ]
     size = f" By less than the paper has: {', '.join(smaller)}." if smaller else ""
-    return Verdict(claim, count(pairs), ours, judgement, f"{why}{size}")
+    return Verdict(claim, count(pairs), _figures(judged, pairs), judgement, f"{why}{size}")
+
+
+def all_match(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
+    """Whether the runs of each pair do as well as the others, or better."""
+    if not any(pair.runs and pair.others for pair in pairs):
+        return no_runs(claim, study)
+    judged = matching(pairs)
+    judgement = all_of(each.judgement for each in judged)
+    why = {
+        "holds": "No interval reaches beyond the margin.",
+        "does not hold": f"Clearly worse, and perhaps beyond the margin: {labels(judged, judgement)}.",
+        "cannot tell": f"Too few runs to tell, or more diverged on one side: {labels(judged, judgement)}.",
+    }[judgement]
+    return Verdict(claim, count(pairs), _figures(judged, pairs), judgement, why)
 
 
 def least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
@@ -48,6 +59,12 @@ def least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
         "cannot tell": "Brown-Forsythe's test does not tell all of them apart, or more runs diverged on one side.",
     }[judgement]
     return Verdict(claim, count(pairs), f"{ours}{left_out(pairs)}", judgement, why)
+
+
+def _figures(judged: Sequence[Judged], pairs: Sequence[Pair]) -> str:
+    figures = [(each.label, difference_text(each.comparison)) for each in judged]
+    ours = "; ".join(f"{label}: {f'{text} points' if text else 'no figures'}" for label, text in figures)
+    return ours + left_out(pairs)
 
 
 def labels(judged: Sequence[Judged], judgement: str) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from incrt.report import paper
-from incrt.report.claims.comparing import all_better, least_spread
-from incrt.report.claims.verdicts import Claim, Pair, Verdict, no_runs, sizeable, universal
+from incrt.report.claims.comparing import all_better, all_match, least_spread
+from incrt.report.claims.verdicts import MATCHING, Claim, Pair, Verdict, all_of, no_runs, sizeable, universal
 from incrt.report.selection import COMPARISON, RUNTIME, Runs, deltas
 from incrt.report.statistics import rate
 from incrt.report.wording import number, rate_text
@@ -53,6 +53,25 @@ def better_than_static(runs: Runs) -> list[Verdict]:
     return [*each_regime, *(_against_static(runs, name, paper.REGIMES) for name in names)]
 
 
+def match_static(runs: Runs) -> list[Verdict]:
+    """In all regimes, each number of heads: the paper's criterion for success."""
+    return [_matching(runs, name) for name in runs.statics() or [paper.STATIC]]
+
+
+def _matching(runs: Runs, name: str) -> Verdict:
+    claim = Claim(
+        f"matches {name}",
+        f"Heads that grow match or exceed a fixed number of them ({name}) in every regime: "
+        f"their error is at most {MATCHING:.0%} larger.".replace("%", " %"),
+        "section 3, (P2), and section 7, question 1",
+        "better in every regime",
+    )
+    pairs = [
+        Pair(f"τ_z = {tau_z:g}", runs.compared(RUNTIME, tau_z), runs.compared(name, tau_z)) for tau_z in paper.REGIMES
+    ]
+    return all_match(claim, pairs, "static")
+
+
 def _against_static(runs: Runs, name: str, regimes: Sequence[float]) -> Verdict:
     where = "in every regime" if len(regimes) > 1 else f"at τ_z = {regimes[0]:g} s"
     claim = Claim(
@@ -86,15 +105,17 @@ def static_fails(runs: Runs) -> Verdict:
     found = [each for cell in cells.values() for each in cell]
     if not found:
         return no_runs(claim, "static")
-    failed = rate(sum(not each.success for each in found), len(found))
-    judgement = sizeable(failed, rate(printed.failures or 0, printed.n))
+    failed = {name: rate(sum(not each.success for each in cell), len(cell)) for name, cell in cells.items() if cell}
+    judged = {name: sizeable(own, rate(printed.failures or 0, printed.n), len(failed)) for name, own in failed.items()}
+    judgement = all_of(judged.values())
+    those = ", ".join(name for name, each in judged.items() if each == judgement)
     why = {
-        "holds": "The interval's lower end is above 5 %, and the rate not clearly below the paper's.",
-        "does not hold": "The rate is below the paper's, and Fisher's exact test tells them apart.",
-        "cannot tell": "The interval reaches down to 5 % or less, and the rate is not clearly below the paper's.",
+        "holds": "The lower end of each interval is above 5 %, and no rate clearly below the paper's.",
+        "does not hold": f"The rate is below the paper's, and Fisher's exact test tells them apart: {those}.",
+        "cannot tell": f"The interval reaches down to 5 %, and the rate is not clearly below the paper's: {those}.",
     }[judgement]
-    parts = [f"{name}: {sum(not each.success for each in cell)}/{len(cell)}" for name, cell in cells.items() if cell]
-    return Verdict(claim, len(found), f"{rate_text(failed)} ({', '.join(parts)})", judgement, why)
+    ours = ", ".join(f"{name}: {rate_text(own)}" for name, own in failed.items())
+    return Verdict(claim, len(found), ours, judgement, why)
 
 
 def smallest_spread(runs: Runs) -> Verdict:
@@ -104,7 +125,7 @@ def smallest_spread(runs: Runs) -> Verdict:
     claim = Claim(
         "spread",
         "The spread over the seeds is smallest at τ_z = 5 s.",
-        "section 7.2, Figure 4",
+        "section 7.2",
         f"std {at_5} (runs from {low} to {high} %) against {at_1} at τ_z = 1 and {at_2} at τ_z = 2",
     )
     own = runs.compared(RUNTIME, 5.0)

@@ -54,7 +54,7 @@ def every_cap_beats_static(runs: Runs) -> Verdict:
     )
     others = runs.compared(paper.STATIC, paper.SWEPT_AT)
     pairs = [
-        Pair(name, runs.cell("k_max", name, paper.SWEPT_AT), others, paper.ratio(printed[name], fixed))
+        Pair(name, runs.everywhere("k_max", name, paper.SWEPT_AT), others, paper.ratio(printed[name], fixed))
         for name in _CAPS
     ]
     return all_better(claim, pairs, "k_max" if others else "static")
@@ -73,7 +73,7 @@ def best_cooldown_spreads_least(runs: Runs) -> Verdict:
 
 def _spreads_least(runs: Runs, study: str, variants: Sequence[str], sentence: str, where: str) -> Verdict:
     """The first variant against the others, at the paper's regime for sweeps."""
-    own, *others = [runs.cell(study, name, paper.SWEPT_AT) for name in variants]
+    own, *others = [runs.everywhere(study, name, paper.SWEPT_AT) for name in variants]
     stds = [number(paper.CELLS[study, name, paper.SWEPT_AT].std) for name in variants]
     figures = ", ".join(f"{std} ({name})" for name, std in zip(variants[1:], stds[1:], strict=True))
     claim = Claim(f"spread of {study}", sentence, where, f"std {stds[0]} against {figures}")
@@ -83,7 +83,7 @@ def _spreads_least(runs: Runs, study: str, variants: Sequence[str], sentence: st
 
 def _best_of(runs: Runs, study: str, variants: Sequence[str], sentence: str, where: str) -> Verdict:
     """The first variant against the others, at the paper's regime for sweeps."""
-    own, *beside = [runs.cell(study, name, paper.SWEPT_AT) for name in variants]
+    own, *beside = [runs.everywhere(study, name, paper.SWEPT_AT) for name in variants]
     mean, *others = [paper.CELLS[study, name, paper.SWEPT_AT].mean for name in variants]
     figures = ", ".join(f"{number(other)} ({name})" for name, other in zip(variants[1:], others, strict=True))
     claim = Claim(f"best of {study}", sentence, where, f"{number(mean)} % against {figures}; the intervals overlap")

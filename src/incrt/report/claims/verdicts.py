@@ -8,6 +8,9 @@ Better than
     names the paper's size where the interval excludes that. It does not hold if the interval lies above zero, or if it
     contains zero and excludes half of what the paper reports. Otherwise the runs cannot tell. What the paper reports is
     taken as the ratio of the two errors: where all errors are small, so is the difference that the same ratio makes.
+Match or exceed
+    It holds if the upper end of the 95 % Welch interval is at most 5 % of the others' mean error; it does not hold if
+    the interval lies above zero and reaches beyond that.
 A rate
     It does not hold if the rate is below the paper's and Fisher's exact test of the two counts says p < 0.05; else it
     holds if the lower end of the Wilson interval is above 5 %.
@@ -20,7 +23,7 @@ Smaller spread
 Where runs diverged
     They are in no mean and no spread. Of a side that lost the larger part of its runs nothing good is believed, of one
     that lost the smaller part nothing bad, and where both lost unequal parts not that they do the same.
-Of several differences or spreads
+Of several differences, rates or spreads
     All must hold, which needs no correction; one that does not hold refutes the whole. So that chance does not refute
     where many are tried, refuting asks for 1 - 0.05/m in place of 95 %, and p < 0.05/m, with m tries.
 """
@@ -40,6 +43,8 @@ Ends = tuple[float, float]
 
 SIZEABLE = 0.05
 """A rate above this is one."""
+MATCHING = 0.05
+"""Part of the others' error by which runs that match may be worse."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +143,11 @@ def named(outcomes: Sequence[Outcome]) -> str:
     return first if len(outcomes) <= 3 else f"{first} and {len(outcomes) - 3} more"
 
 
-def sizeable(rate: Rate, printed: Rate) -> Judgement:
-    """Of a rate that is said to be the paper's."""
+def sizeable(rate: Rate, printed: Rate, tries: int) -> Judgement:
+    """Of a rate that is said to be the paper's, as one of several."""
     if rate.low is None or rate.value is None or printed.value is None:
         return "cannot tell"
-    if rate.value < printed.value and fisher_p(rate, printed) < 1 - LEVEL:
+    if rate.value < printed.value and fisher_p(rate, printed) < (1 - LEVEL) / tries:
         return "does not hold"
     return "holds" if rate.low > SIZEABLE else "cannot tell"
 
@@ -150,6 +155,15 @@ def sizeable(rate: Rate, printed: Rate) -> Judgement:
 def better(pairs: Sequence[Pair]) -> list[Judged]:
     """Of each pair, whether the first runs do better."""
     return [_judged(pair, len(pairs), partial(_is_better, expected=pair.expected)) for pair in pairs]
+
+
+def matching(pairs: Sequence[Pair]) -> list[Judged]:
+    """Of each pair, whether the first runs do as well or better."""
+    found = []
+    for pair in pairs:
+        margin = MATCHING * (100 + (summarise(deltas(pair.others)).mean or 0.0))
+        found.append(_judged(pair, len(pairs), partial(_matches, margin=margin)))
+    return found
 
 
 def no_influence(pairs: Sequence[Pair]) -> list[Judged]:
@@ -201,6 +215,12 @@ def _is_better(usual: Ends, wide: Ends, expected: float) -> Judgement:
         return "holds"
     is_above, excludes_half = wide[0] > 0, wide[1] >= 0 and wide[0] > expected / 2
     return "does not hold" if is_above or excludes_half else "cannot tell"
+
+
+def _matches(usual: Ends, wide: Ends, margin: float) -> Judgement:
+    if usual[1] <= margin:
+        return "holds"
+    return "does not hold" if wide[0] > 0 else "cannot tell"
 
 
 def _is_the_same(usual: Ends, wide: Ends, margin: float) -> Judgement:

@@ -130,7 +130,7 @@ def _swept_rows(runs: Runs, name: str, columns: Sequence[Column]) -> tuple[Row, 
         if name == "k_max":
             places.append(("static", paper.STATIC))
         for place, variant in places:
-            found, printed = runs.cell(place, variant, tau_z), paper.printed(place, variant, tau_z)
+            found, printed = runs.everywhere(place, variant, tau_z), paper.printed(place, variant, tau_z)
             if found or printed:
                 cells = {NAME: variant, TAU_Z: tau_text(tau_z), **_own_cells(found), **_paper_cells(printed)}
                 rows.append(make_row(columns, cells, runs.preset, tau_z, variant))

@@ -17,15 +17,16 @@ _COLUMNS = (
     Column("training [s]"),
     Column("compiling [s]"),
     Column("evaluation [s]"),
-    Column("paper: training [A100 h]"),
-    Column("times as fast"),
+    Column("paper: wall [A100 h]"),
+    Column("training: times as fast"),
+    Column("wall: times as fast"),
 )
 _NOTES = (
     "A batch is the most runs that were trained together.",
     "All times but the wall's are those of workers, added up: more than the wall's where several worked at once.",
     "Workers that died are not counted, and commands that ran side by side shared the device.",
     f"The paper trains run by run, {paper.MINUTES_A_RUN[0]} to {paper.MINUTES_A_RUN[1]} minutes each on an A100.",
-    "How many times as fast counts training without compiling.",
+    "How many times as fast, once counts training alone, and once the command's wall time with all that it did.",
 )
 
 
@@ -54,7 +55,10 @@ def _cells(command: Command, *, alike: bool) -> tuple[str | None, ...]:
         number(command.compile_s, 1),
         number(command.evaluate_s, 1),
         _span(hours, 1) if compared else None,
-        _span([3600 * each / command.train_s for each in hours], 0) if compared else None,
+        *(
+            _span([3600 * each / s for each in hours], 0) if compared else None
+            for s in (command.train_s, command.wall_s)
+        ),
     )
 
 
