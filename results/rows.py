@@ -15,8 +15,10 @@ backticks; where it has no table yet it gets one.
 import argparse
 import csv
 import fnmatch
+import os
 import re
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -77,9 +79,16 @@ def _read(name: str) -> tuple[list[dict[str, str]], list[str]]:
         raise ValueError(f"no file of {FOLDER} is or matches {name!r}; there are {', '.join(files)}")
     rows = []
     for each in matching:
-        with files[each].open(encoding="utf-8", newline="") as file:
-            about = {} if each == name else {"preset": files[each].parent.name}
-            rows += [{**about, **row} for row in csv.DictReader(file)]
+        about = {} if each == name else {"preset": files[each].parent.name}
+        try:
+            with files[each].open(encoding="utf-8", newline="") as file:
+                found = list(csv.DictReader(file))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ValueError(f"{each} is no table: {error}") from None
+        for row in found:
+            if None in row or None in row.values():
+                raise ValueError(f"{each} is damaged: a row has not as many cells as there are columns")
+        rows += [{**about, **row} for row in found]
     if not rows:
         raise ValueError(f"{name} has no rows")
     return rows, [] if matching == [name] else ["preset"]
@@ -106,7 +115,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for path in map(Path, options.arguments):
                 path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
         else:
-            print(table(options.arguments))
+            print(table(options.arguments), flush=True)
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         parser.error(str(error))
 

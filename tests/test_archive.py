@@ -73,6 +73,18 @@ def test_a_report_made_from_its_own_folder_is_the_same(report: Path, tmp_path: P
     assert {Path(name).suffix for name in before} == {".html", ".csv", ".md", ".tex", ".json", ".npz", ".png", ".svg"}
 
 
+def test_a_report_that_was_cut_off_can_be_made_again(
+    material: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("incrt.report.build.render", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        build_report(material, tmp_path)
+    assert len(read_archive(tmp_path).outcomes) == len(material.outcomes)
+
+
 def test_a_report_is_made_again_where_it_is_and_keeps_its_title(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
     main(["report", str(archive), "--json"])
@@ -194,6 +206,8 @@ def without(name: str) -> Callable[[bytes], bytes]:
         ("runs.csv", lambda content: content.replace(b",50000,", b",many,", 1), "line 2: invalid literal"),
         ("runs.csv", lambda content: content.replace(b",True,", b",yes,", 1), "must be True or False, got 'yes'"),
         ("runs.csv", lambda content: content.replace(b"\nmain,", b"\nmian,", 1), "study 'mian', preset .*, is not in"),
+        ("runs.csv", lambda content: content.replace(b",runtime,", b",rutnime,", 1), "variant 'rutnime', is not in"),
+        ("runs.csv", lambda content: content.replace(b",43,", b",42,", 1), "more than one row of main .* 42"),
         ("references.csv", lambda content: content.replace(b"\nmain,", b"\nmian,", 1), "study 'mian', preset"),
         ("references.csv", lambda content: content[content.index(b"\n") + 1 :], "first line must be study,preset"),
         ("references.csv", lambda content: content.replace(b",baseline", b"", 1), "line 2 must have 12 cells, got 11"),

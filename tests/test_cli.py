@@ -1,6 +1,11 @@
 """The command line: contract, errors, files."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +28,20 @@ def test_json_has_one_row_a_controller_and_regime_and_nothing_else(capsys: pytes
         assert row["rmse"] > 0
         assert (row["delta_pct"] == 0) == (row["controller"] == "baseline")
     assert "tau_z = 5 s: baseline" in printed.err
+
+
+def test_interrupted_while_it_compiles_it_ends_as_interrupted(tmp_path: Path) -> None:
+    """Threads that compile do not survive the end of the interpreter: it ended by a fault of segmentation."""
+    command = [sys.executable, "-m", "incrt", "baselines", "--tau-z", "5"]
+    environment = {**os.environ, "INCRT_CACHE": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        while "baseline done" not in running.stderr.readline():
+            pass
+        time.sleep(0.5)  # the next controller is being compiled
+        running.send_signal(signal.SIGINT)
+        assert "interrupted" in running.stderr.read()
+    assert running.returncode == 130
 
 
 def test_table_and_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The command that takes tables for documents from results/, on a small folder of the same kind."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -77,6 +78,29 @@ def test_what_is_wrong_and_what_is_accepted_is_said(
         rows.main(arguments)
     assert ended.value.code == 2
     assert f"error: {refused.value}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (RUNS.encode()[:-8], "runs.csv is damaged: a row has not as many cells as there are columns"),
+        (b"variant\nK=8,9\n", "runs.csv is damaged"),
+        (b"variant\n\xff\n", "runs.csv is no table: 'utf-8' codec can't decode"),
+    ],
+)
+def test_a_damaged_table_is_refused_by_name(rows: Any, content: bytes, said: str) -> None:
+    (rows.FOLDER / "runs.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        rows.table(["runs.csv", "variant"])
+
+
+def test_who_reads_may_stop_reading(rows: Any) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, rows.FOLDER / "rows.py", "runs.csv", "variant"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\n\n| old |\n| --- |\n", "\n| old |"])

@@ -298,6 +298,10 @@ def test_the_report_is_made_from_its_rows(
     main(["report", str(store.path), "--out", str(tmp_path / "report"), "--json"])
     rows = json.loads(capsys.readouterr().out)
     assert {row["verdict"] for row in rows} == {"holds", "cannot tell"}  # these runs are too short to refute the paper
+    main(["report", str(store.path), "--out", str(tmp_path / "shown")])
+    printed = capsys.readouterr().out
+    for word in ("Study small, preset memory", "all heads", "clairvoyant", "difference", "Small runs."):
+        assert word in printed
     assert "<html" in (tmp_path / "report" / "report.html").read_text()
     material = read_material(store.path)
     outcomes = from_csv((tmp_path / "report" / "runs.csv").read_text(), Outcome)

@@ -1,5 +1,5 @@
 """``python -m incrt``."""
 
-from incrt.cli import main
+from incrt.cli import program
 
-main()
+program()

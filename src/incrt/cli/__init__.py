@@ -1,5 +1,6 @@
 """The command line: tables on stdout, progress and errors on stderr."""
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from incrt.cli.study import StudyCommand
 from incrt.cli.terminal import log
 from incrt.cli.train import Train
 
+_INTERRUPTED = 130
 _COMMANDS: dict[str, Callable[..., Any]] = {
     "train": Train,
     "evaluate": Evaluate,
@@ -47,4 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a third would meet threads of the device on their way out
         log.print("incrt: interrupted; what was saved so far is kept")
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
+
+
+def program() -> None:
+    """``incrt`` as a process of its own."""
+    try:
+        main()
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(_INTERRUPTED)  # threads that compile for a device would fault while the interpreter goes down
+        raise

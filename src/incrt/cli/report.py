@@ -9,6 +9,10 @@ from rich.console import Console
 
 from incrt.cli.study_display import failure_lines
 from incrt.cli.terminal import log, new_table, print_json
+from incrt.report.outcomes import Material
+
+_OF_STUDIES = ("variant", "τ_z [s]", "n", "success", "Δ% ± CI95", "compared with", "difference [Welch95]")
+"""The columns of a study's table that a terminal has room for."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,25 @@ class Report:
             table.add_row(str(row["preset"]), str(row["verdict"]), str(row["n"]), str(row["claim"]))
         if spoken:
             Console().print(table)
+        _print_own_studies(material)
         if len(spoken) < len(rows):
             log.print(f"claims that no run here speaks to: {len(rows) - len(spoken)} (--json has them)")
         log.print(f"wrote {out / PAGE}", markup=False, soft_wrap=True)
+
+
+def _print_own_studies(material: Material) -> None:
+    """A table for each study that did not come with the library, which no claim of the paper speaks of."""
+    from incrt.report.selection import of_preset
+    from incrt.report.tables import study_table
+    from incrt.studies.study import declared_studies
+
+    for record in material.studies:
+        runs = of_preset(material, record.preset)
+        if record.name in declared_studies() or not runs.of(record.name):
+            continue
+        found = study_table(runs, record)
+        places = {column.heading: place for place, column in enumerate(found.columns) if column.heading in _OF_STUDIES}
+        table = new_table(found.title, list(places), caption=record.about)
+        for row in found.rows:
+            table.add_row(*("-" if row.cells[place] is None else row.cells[place] for place in places.values()))
+        Console().print(table)

@@ -18,7 +18,8 @@ import json
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,15 @@ def read_archive(folder: Path) -> Material:
     outcomes = _read_rows(folder / _RUNS, Outcome, rows)
     references = _read_rows(folder / _REFERENCES, Reference, rows)
     commands = _read_rows(folder / _COMMANDS, Command, rows)
-    known = {(study.name, study.preset) for study in studies}
-    for name, found in ((_RUNS, outcomes), (_REFERENCES, references)):
-        with _naming(folder / name):
-            if others := {(each.study, each.preset) for each in found} - known:
-                study, preset = min(others)
-                raise ValueError(f"study {study!r}, preset {preset!r}, is not in {_RECORD}")
+    with _naming(folder / _RUNS):
+        _check_known(studies, outcomes)
+        tested = Counter(
+            (each.study, each.preset, each.variant, each.tau_z, each.seed, each.condition) for each in outcomes
+        )
+        if twice := [test for test, count in tested.items() if count > 1]:
+            raise ValueError(f"it has more than one row of {' '.join(map(str, twice[0])).strip()}")
+    with _naming(folder / _REFERENCES):
+        _check_known(studies, references)
     with _naming(folder / _HISTORIES) as path:
         histories = {name: _history(parts) for name, parts in _unpacked(path, HISTORY).items()}
     with _naming(folder / _EPISODES) as path:
@@ -107,6 +111,14 @@ def _naming(path: Path) -> Iterator[Path]:
     except _DAMAGE as error:
         said = str(error) if isinstance(error, ValueError) else repr(error)
         raise ValueError(f"{path} is damaged: {said}") from None
+
+
+def _check_known(studies: Sequence[StudyRecord], found: Sequence[Outcome] | Sequence[Reference]) -> None:
+    """Rows of no study, or no variant of it, would be left out without a word."""
+    known = {(study.name, study.preset, variant) for study in studies for variant in ("", *study.variants)}
+    if others := {(each.study, each.preset, each.variant) for each in found} - known:
+        study, preset, variant = min(others)
+        raise ValueError(f"study {study!r}, preset {preset!r}, variant {variant!r}, is not in {_RECORD}")
 
 
 def _read_rows(path: Path, kind: type[Row], rows: Mapping[str, int]) -> list[Row]:

@@ -32,6 +32,7 @@ def build_report(material: Material, out: Path) -> dict[str, list[Verdict]]:
     tables = {preset: make_tables(material, preset) for preset in presets}
     charts = {preset: make_charts(material, preset) for preset in presets}
     try:
+        write_archive(material, out)  # first: what is cut off can then be made again
         _write(out / PAGE, render(material.title, verdicts, tables, charts, material))
         _write(out / "cells.csv", _cells(material))
         for preset, found in tables.items():
@@ -42,7 +43,6 @@ def build_report(material: Material, out: Path) -> dict[str, list[Verdict]]:
         for folder in folders.values():
             folder.mkdir(parents=True, exist_ok=True)
         write_all_stills({folders[preset]: found for preset, found in charts.items()})
-        write_archive(material, out)
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error}") from None
     return verdicts

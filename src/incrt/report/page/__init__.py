@@ -15,8 +15,7 @@ from incrt.report.page.markup import embedded_json, swatch, table_box, tag, text
 from incrt.report.page.record import configuration, counts, failed_runs, repeat
 from incrt.report.tables.table import Table
 
-_SIGNS = {"holds": "✓", "does not hold": "✗", "cannot tell": "?"}
-_SAYINGS: dict[Judgement, str] = {"holds": "hold", "does not hold": "do not hold", "cannot tell": "cannot be told"}
+_SIGNS: dict[Judgement, str] = {"holds": "✓", "does not hold": "✗", "cannot tell": "?"}
 _NUMBERS = (
     '<details class="numbers"><summary>Numbers of this figure</summary><div class="tall"><table><thead><tr>'
     '<th scope="col">what</th><th scope="col">value</th></tr></thead><tbody></tbody></table></div></details>'
@@ -73,7 +72,7 @@ def _verdict_table(preset: str, verdicts: Sequence[Verdict]) -> str:
     """Claims that runs speak to; below them, folded, those that none does."""
     spoken, silent = ([each for each in verdicts if each.is_open == is_open] for is_open in (False, True))
     said = [verdict.judgement for verdict in spoken]
-    summary = ", ".join(f"{said.count(each)} {word}" for each, word in _SAYINGS.items()) + "."
+    summary = ", ".join(f"{judgement}: {said.count(judgement)}" for judgement in _SIGNS)
     parts = [tag("p", summary), _verdict_rows(f"Verdicts, preset {preset}", preset, spoken)] if spoken else []
     if silent:
         heading = tag("summary", f"Claims that no run here speaks to: {len(silent)}")

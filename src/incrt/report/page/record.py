@@ -19,6 +19,9 @@ def counts(material: Material) -> str:
         "finished": len(finished),
         "failed": len(failed),
         "studies": len({each.name for each in material.studies}),
+        "of them incomplete": len(
+            {each.name for each in material.studies if _finished(each, material) < each.runs_wanted}
+        ),
         "presets": len({each.preset for each in material.studies}),
     }
     words = {name: name if value != 1 else _ONE.get(name, name) for name, value in figures.items()}
@@ -64,8 +67,12 @@ def configuration(material: Material) -> str:
     return "\n".join([*parts, plain_table("Trained by", names, made_by) if names else ""])
 
 
-def _asked_for(record: StudyRecord, material: Material) -> list[object]:
+def _finished(record: StudyRecord, material: Material) -> int:
     own = (each for each in material.outcomes if (each.study, each.preset) == (record.name, record.preset))
+    return len({each.folder for each in own if each.failure is None})
+
+
+def _asked_for(record: StudyRecord, material: Material) -> list[object]:
     return [
         record.name,
         record.preset,
@@ -74,7 +81,7 @@ def _asked_for(record: StudyRecord, material: Material) -> list[object]:
         ", ".join(f"{tau_z:g} / {window}" for tau_z, window in record.regimes),
         format_seeds(record.seeds),
         record.runs_wanted,
-        len({each.folder for each in own if each.failure is None}),
+        _finished(record, material),
     ]
 
 

@@ -63,13 +63,13 @@ def make_tables(material: Material, preset: str) -> list[Table]:
     times = times_table(material.commands, runs.studies, preset)
     return [
         *paper_tables(runs),
-        *(_study_table(runs, study) for study in with_runs),
+        *(study_table(runs, study) for study in with_runs),
         *certificates,
         *([times] if times.rows else []),
     ]
 
 
-def _study_table(runs: Runs, study: StudyRecord) -> Table:
+def study_table(runs: Runs, study: StudyRecord) -> Table:
     """One row a variant, regime and condition."""
     tested = any(each.condition for each in runs.outcomes if each.study == study.name)
     columns = (
