@@ -23,20 +23,19 @@ from typing import Any
 
 from kill_resume import compare, contents
 
-STEPS = 3000
-STUDY = f"""
+STUDY = """
 about = "Runs small enough for some hundred steps a second."
 seeds = "1-2"
-regimes = [{{ tau_z = 5, window = 5 }}]
+regimes = [{ tau_z = 5, window = 5 }]
 
 [common]
-bench = {{ horizon = 40, eval_payloads = [0.5], eval_rollouts = 1 }}
-encoder = {{ k_max = 3, d_k = 4 }}
-runtime = {{ check_every = 20, grace = 40, tokens = 30, share_batch = 16 }}
-sac = {{ steps = {STEPS}, buffer = 100, batch = 16, hidden = [8, 8], learning_starts = 10 }}
+bench = { horizon = 40, eval_payloads = [0.5], eval_rollouts = 1 }
+encoder = { k_max = 3, d_k = 4 }
+runtime = { check_every = 20, grace = 40, tokens = 30, share_batch = 16 }
+sac = { steps = STEPS, buffer = 100, batch = 16, hidden = [8, 8], learning_starts = 10 }
 
 [variants]
-grown = {{}}
+grown = {}
 "all heads".encoder.encoder = "static"
 """
 Kill = Callable[[], str | None]
@@ -107,12 +106,14 @@ def cluster() -> Iterator[tuple[list[str], list[Kill]]]:
         ray.shutdown()
 
 
-def disturb(study: Path, out: Path, options: list[str], kills: list[Kill], moments: "random.Random", count: int) -> int:
+def disturb(
+    study: Path, out: Path, options: list[str], kills: list[Kill], moments: "random.Random", apart: float, count: int
+) -> int:
     """Run the study to its end with so many kills, or as many as there is time for; says how many there were."""
     running = StudyProcess(study, out, options)
     done = 0
     while done < count:
-        time.sleep(moments.uniform(1, 12))
+        time.sleep(moments.uniform(1, apart))
         if running.process.poll() is not None:
             break
         what = moments.choice([running.kill, *kills])()
@@ -129,21 +130,23 @@ def main() -> None:
     parser.add_argument("--backend", choices=("local", "ray"), default="local")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument("--steps", type=int, default=3000, help="of a run; the fewer, the closer the kills")
     options = parser.parse_args()
-    moments = random.Random(options.seed)  # noqa: S311
+    moments, apart = random.Random(options.seed), options.steps / 250  # noqa: S311
     with tempfile.TemporaryDirectory() as temporary:
         study, peaceful, killed = (Path(temporary) / name for name in ("small.toml", "peaceful", "killed"))
-        study.write_text(STUDY)
+        study.write_text(STUDY.replace("STEPS", str(options.steps)))
         StudyProcess(study, peaceful, []).finish()
-        expected = contents(peaceful, STEPS)
+        expected = contents(peaceful, options.steps)
         left = options.kills
         while left:
             if options.backend == "ray":
                 with cluster() as (of_ray, kills):
-                    left -= disturb(study, killed, of_ray, kills, moments, left)
+                    left -= disturb(study, killed, of_ray, kills, moments, apart, left)
             else:
-                left -= disturb(study, killed, [], [lambda: kill_process("incrt.studies.worker")], moments, left)
-            compare(expected, contents(killed, STEPS))
+                workers = [lambda: kill_process("incrt.studies.worker")]
+                left -= disturb(study, killed, [], workers, moments, apart, left)
+            compare(expected, contents(killed, options.steps))
             shutil.rmtree(killed)
 
 
