@@ -213,7 +213,7 @@ def conclusion(saved: Saved) -> dict[str, Any]:
     }
 
 
-# As one program: operation by operation it would be a hundred of them to compile, at the end of a study's training.
+# As one program: operation by operation there would be many to compile, at the end of a study's training.
 _look = jax.jit(look, static_argnums=(0, 1))
 
 

@@ -1,6 +1,7 @@
 """Verdicts on several comparisons, in words."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from incrt.report.claims.verdicts import Claim, Judged, Pair, Verdict, all_of, better, less_spread, matching, no_runs
 from incrt.report.outcomes import Outcome
@@ -11,36 +12,39 @@ from incrt.report.wording import difference_text, number, p_text
 
 def all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     """Whether the runs of each pair do better than the others."""
-    if not any(pair.runs and pair.others for pair in pairs):
-        return no_runs(claim, study)
     judged = better(pairs)
-    judgement = all_of(each.judgement for each in judged)
-    why = {
-        "holds": "Every interval lies wholly below zero." if len(pairs) > 1 else "The whole interval lies below zero.",
-        "does not hold": f"Not better, or not by half of what the paper has: {labels(judged, judgement)}.",
-        "cannot tell": f"Too few runs to tell, or more diverged on one side: {labels(judged, judgement)}.",
-    }[judgement]
     smaller = [
         pair.label
         for pair, each in zip(pairs, judged, strict=True)
         if each.judgement == "holds" and each.comparison.low is not None and each.comparison.low > pair.expected
     ]
     size = f" By less than the paper has: {', '.join(smaller)}." if smaller else ""
-    return Verdict(claim, count(pairs), _figures(judged, pairs), judgement, f"{why}{size}")
+    holds = "Every interval lies wholly below zero." if len(pairs) > 1 else "The whole interval lies below zero."
+    found = _of_all(claim, pairs, judged, study, holds, "Not better, or not by half of what the paper has")
+    return replace(found, why=f"{found.why}{size}")
 
 
 def all_match(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     """Whether the runs of each pair do as well as the others, or better."""
+    holds, fails = "No interval reaches beyond the margin.", "Clearly worse, and perhaps beyond the margin"
+    return _of_all(claim, pairs, matching(pairs), study, holds, fails)
+
+
+def _of_all(
+    claim: Claim, pairs: Sequence[Pair], judged: Sequence[Judged], study: str, holds: str, fails: str
+) -> Verdict:
+    """The verdict on all comparisons together; ``holds`` and ``fails`` say why, the latter before those that fail."""
     if not any(pair.runs and pair.others for pair in pairs):
         return no_runs(claim, study)
-    judged = matching(pairs)
     judgement = all_of(each.judgement for each in judged)
     why = {
-        "holds": "No interval reaches beyond the margin.",
-        "does not hold": f"Clearly worse, and perhaps beyond the margin: {labels(judged, judgement)}.",
+        "holds": holds,
+        "does not hold": f"{fails}: {labels(judged, judgement)}.",
         "cannot tell": f"Too few runs to tell, or more diverged on one side: {labels(judged, judgement)}.",
     }[judgement]
-    return Verdict(claim, count(pairs), _figures(judged, pairs), judgement, why)
+    figures = [(each.label, difference_text(each.comparison)) for each in judged]
+    ours = "; ".join(f"{label}: {f'{text} points' if text else 'no figures'}" for label, text in figures)
+    return Verdict(claim, count(pairs), f"{ours}{left_out(pairs)}", judgement, why)
 
 
 def least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
@@ -59,12 +63,6 @@ def least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
         "cannot tell": "Brown-Forsythe's test does not tell all of them apart, or more runs diverged on one side.",
     }[judgement]
     return Verdict(claim, count(pairs), f"{ours}{left_out(pairs)}", judgement, why)
-
-
-def _figures(judged: Sequence[Judged], pairs: Sequence[Pair]) -> str:
-    figures = [(each.label, difference_text(each.comparison)) for each in judged]
-    ours = "; ".join(f"{label}: {f'{text} points' if text else 'no figures'}" for label, text in figures)
-    return ours + left_out(pairs)
 
 
 def labels(judged: Sequence[Judged], judgement: str) -> str:
