@@ -42,6 +42,10 @@ from incrt.layers import (
 )
 
 
+_UNROLL_ON_GPU = 10
+"""Steps of a recurrent network between two turns of its loop, each of which costs a GPU more than the step itself."""
+
+
 class Encoded(NamedTuple):
     """The parameters of an encoder."""
 
@@ -222,7 +226,8 @@ class Recurrent(Encoder):
         def step(state: tuple[jax.Array, jax.Array], now: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
             return self.step(params.hidden, *state, now), None
 
-        return jax.lax.scan(step, (silent, silent), jnp.moveaxis(observed, -2, 0))[0][0]
+        unroll = _UNROLL_ON_GPU if jax.default_backend() == "gpu" else 1
+        return jax.lax.scan(step, (silent, silent), jnp.moveaxis(observed, -2, 0), unroll=unroll)[0][0]
 
     @abstractmethod
     def step(self, hidden: Dense, h: jax.Array, cell: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
