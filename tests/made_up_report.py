@@ -8,6 +8,7 @@ import made_up
 import numpy as np
 
 from incrt.report.outcomes import Command, Episodes, History, Material, Outcome, Reference, StudyRecord
+from incrt.report.reading import cell_name, command_for
 from incrt.studies.study import comparisons
 from incrt.tuning import BESIDE_STUDIES
 
@@ -86,10 +87,11 @@ def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[
         failed=(("runtime-tau2-w50/seed-60", "no space left on device"),) if name == "main" else (),
         unread=(),
         configuration={
-            variant: {"bench": {"preset": preset}, "encoder": {"k_max": 8}, "sac": {"steps": 50_000}}
+            cell_name(variant, tau_z): {"bench": {"preset": preset}, "encoder": {"k_max": 8}, "sac": {"steps": 50_000}}
             for variant in variants
+            for tau_z in regimes
         },
-        command=f"incrt study run {name} --preset {preset} --out results",
+        command=command_for(name, preset, range(42, 42 + seeds)),
     )
 
 

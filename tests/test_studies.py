@@ -17,6 +17,7 @@ import pytest
 from small_studies import SMALL, TESTS, one_task, small_study
 
 from incrt.cli import main
+from incrt.report.merging import merge
 from incrt.report.outcomes import Outcome, Reference, from_csv
 from incrt.report.reading import read_material
 from incrt.report.selection import of_preset
@@ -102,6 +103,27 @@ def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
     assert np.allclose(episodes.attention.sum(-1), 1, atol=1e-6)
     assert material.studies[0].runs_wanted == 4
     assert study.name == "small"
+
+
+def test_folders_that_share_out_the_seeds_are_read_as_one(trained: tuple[Store, Study], tmp_path: Path) -> None:
+    store, _ = trained
+    parts = []
+    for seed, other in ((1, 2), (2, 1)):
+        part, study, runs = copied(trained, tmp_path / str(seed))
+        for run in runs:
+            if run.seed == other:
+                shutil.rmtree(run.folder)
+        path = part.path / "studies" / "small-memory.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "seeds": [seed]}))
+        part.note_failed(study, runs[0].folder, "it failed here")
+        parts.append(part.path)
+    shutil.rmtree(parts[0] / "references")
+    whole, (first, second) = read_material(store.path), [read_material(path) for path in parts]
+    assert first.studies[0].unread
+    assert second.studies[0].failed
+    for found in (merge([(parts[0], first), (parts[1], second)]), merge([(parts[1], second), (parts[0], first)])):
+        assert (found.studies, found.outcomes, found.references) == (whole.studies, whole.outcomes, whole.references)
+        assert (list(found.histories), found.made_by) == (list(whole.histories), whole.made_by)
 
 
 def test_a_training_that_failed_is_no_success(trained: tuple[Store, Study], tmp_path: Path) -> None:

@@ -20,15 +20,18 @@ class Report:
     """Make the report of the studies in a folder: one page that works offline, and its tables and figures as files.
 
     Runs that are not finished are left out; make it as often as you like while a study runs. A report's own folder
-    holds all that is needed to make it once more, without the runs.
+    holds all that is needed to make it once more, without the runs. Several folders are reported on as if one had
+    held everything: incrt report results new-studies --out results adds what was run since to an earlier report.
     """
 
     folder: Annotated[Path, tyro.conf.Positional]
     """What incrt study run had as --out, or the folder of a report."""
+    more: Annotated[tuple[Path, ...], tyro.conf.Positional] = ()
+    """More of them, to be reported on together."""
     out: Path | None = None
-    """Folder for the report; if not given, report in the folder of the studies, or the report's own folder."""
+    """Folder for the report, needed with several; else report in the folder of the studies, or the report's own."""
     title: str | None = None
-    """Of the page; if not given, the folder's name, or the title that the report had."""
+    """Of the page; if not given, the (first) folder's name, or the title that the report had."""
     json: bool = False
     """Print the verdicts as JSON and nothing else."""
 
@@ -36,12 +39,17 @@ class Report:
         """Write it and print the verdicts."""
         from incrt.report.archive import is_archive
         from incrt.report.build import PAGE, build_report
+        from incrt.report.merging import merge
         from incrt.report.reading import read_folder
 
+        if self.more and self.out is None:
+            raise ValueError("--out must be given for a report on several folders, which has none of its own")
+        folders = (self.folder, *self.more)
         with log.status("reading the runs"):
-            material = read_folder(self.folder)
+            material = merge([(folder, read_folder(folder)) for folder in folders])
         if not material.outcomes:
-            raise ValueError(f"no run in {self.folder} is finished yet; incrt study status {self.folder} says how far")
+            named = " and ".join(map(str, folders))
+            raise ValueError(f"no run in {named} is finished yet; incrt study status {self.folder} says how far")
         out = self.out or (self.folder if is_archive(self.folder) else self.folder / "report")
         with log.status("writing the report"):
             found = build_report(replace(material, title=self.title or material.title), out)

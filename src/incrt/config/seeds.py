@@ -1,6 +1,7 @@
 """Seeds as people write them."""
 
 import re
+from collections.abc import Iterable
 
 from incrt.config.rules import LARGEST
 
@@ -26,7 +27,7 @@ def parse_seeds(text: str) -> list[int]:
     return list(dict.fromkeys(seeds))
 
 
-def format_seeds(seeds: list[int] | tuple[int, ...]) -> str:
+def format_seeds(seeds: Iterable[int]) -> str:
     """Seeds as :func:`parse_seeds` reads them, ranges together."""
     parts: list[list[int]] = []
     for seed in sorted(set(seeds)):

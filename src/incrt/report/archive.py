@@ -87,9 +87,7 @@ def read_archive(folder: Path) -> Material:
     commands = _read_rows(folder / _COMMANDS, Command, rows)
     with _naming(folder / _RUNS):
         _check_known(studies, outcomes)
-        tested = Counter(
-            (each.study, each.preset, each.variant, each.tau_z, each.seed, each.condition) for each in outcomes
-        )
+        tested = Counter(each.key for each in outcomes)
         if twice := [test for test, count in tested.items() if count > 1]:
             raise ValueError(f"it has more than one row of {' '.join(map(str, twice[0])).strip()}")
     with _naming(folder / _REFERENCES):

@@ -70,6 +70,11 @@ class Outcome:
     """Whether the rank came to rest, as the proposition assumes."""
 
     @property
+    def key(self) -> tuple[str, str, str, float, int, str]:
+        """Which test of which run it is; there is one row of it."""
+        return self.study, self.preset, self.variant, self.tau_z, self.seed, self.condition
+
+    @property
     def is_sound(self) -> bool:
         """Whether its figures count: it was trained to its end, and the arm was not lost."""
         return self.failure is None and self.delta_pct is not None
@@ -93,6 +98,11 @@ class Reference:
     max_error: float | None
     torque_rms: float | None
     torque_tv: float | None
+
+    @property
+    def key(self) -> tuple[str, str, str, float, str, str]:
+        """Which test of which controller it is."""
+        return self.study, self.preset, self.variant, self.tau_z, self.condition, self.controller
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def read_material(folder: Path) -> Material:
         episodes |= _representative_episodes(folder, study, own)
         missing: dict[str, str] = {}
         for cell in study.cells:
-            with _noting(f"reference controllers of {cell.variant}, tau_z = {cell.bench.tau_z:g} s", missing):
+            with _noting(references_of(cell_name(cell.variant, cell.bench.tau_z)), missing):
                 references += _references(store, study, cell)
         # What was noted before may have been done since.
         done = {name for name, of_run in found.items() if len(of_run) == len(study.tests)}
@@ -86,6 +86,21 @@ def read_material(folder: Path) -> Material:
     made_by, title = list(makers.values()), folder.resolve().name
     commands = sorted(store.commands(), key=lambda each: each.begun)  # they are noted as they end
     return Material(studies, outcomes, references, histories, episodes, made_by, commands, title)
+
+
+def cell_name(variant: str, tau_z: float) -> str:
+    """How a study's record names what differs in seeds alone."""
+    return f"{variant}, tau_z = {tau_z:g} s"
+
+
+def references_of(cell: str) -> str:
+    """How a study's record names what of it could not be read, before a colon and why."""
+    return f"reference controllers of {cell}"
+
+
+def command_for(name: str, preset: str, seeds: Sequence[int]) -> str:
+    """How to repeat a study."""
+    return f"incrt study run {command_name(name)} --preset {preset} --seeds {format_seeds(seeds)} --out DIR"
 
 
 @contextlib.contextmanager
@@ -224,8 +239,7 @@ def _made_by(folder: Path) -> list[dict[str, Any]]:
 
 
 def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mapping[str, str]) -> StudyRecord:
-    cells = {f"{cell.variant}, tau_z = {cell.bench.tau_z:g} s": cell.settings() for cell in study.cells}
-    seeds = format_seeds(study.seeds)
+    cells = {cell_name(cell.variant, cell.bench.tau_z): cell.settings() for cell in study.cells}
     return StudyRecord(
         name=study.name,
         preset=study.preset,
@@ -240,7 +254,7 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mappi
         failed=tuple(failed.items()),
         unread=tuple(f"{name}: {why}" for name, why in missing.items()),
         configuration=cells,
-        command=f"incrt study run {command_name(study.name)} --preset {study.preset} --seeds {seeds} --out DIR",
+        command=command_for(study.name, study.preset, study.seeds),
     )
 
 

@@ -67,7 +67,7 @@ class Store:
 
         Gives the study as noted, and whether runs that it named before are no longer in it.
         """
-        path = self._studies / f"{study.name}-{study.preset}.json"
+        path = self._studies / study_file(study.name, study.preset)
         replaces = False
         try:
             with self._lock():
@@ -160,6 +160,11 @@ class Store:
     @property
     def _studies(self) -> Path:
         return self.path / "studies"
+
+
+def study_file(name: str, preset: str) -> Path:
+    """Where among the studies of a folder one is kept; they are read in the order of these."""
+    return Path(f"{name}-{preset}.json")
 
 
 def evaluation_file(folder: Path, changes: Mapping[str, Any]) -> Path:

@@ -1,0 +1,142 @@
+"""What several folders hold, as if one had held everything: reports of earlier runs, and studies run since."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from incrt.report.outcomes import History, Material, Outcome, Reference, StudyRecord
+from incrt.report.reading import cell_name, command_for, references_of
+from incrt.studies.store import study_file
+
+_ALIKE = ("variants", "regimes", "conditions", "compare", "trained_by")
+"""What two records of a study must agree in, beside the settings of their cells."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def merge(materials: Sequence[tuple[Path, Material]]) -> Material:
+    """All of it, in the order in which one folder is read; folders that contradict each other are refused by name."""
+    if len(materials) == 1:
+        return materials[0][1]
+    found = [material for _, material in materials]
+    rows = _rows(materials)
+    records: defaultdict[Path, list[tuple[Path, StudyRecord]]] = defaultdict(list)
+    for folder, material in materials:
+        for record in material.studies:
+            records[study_file(record.name, record.preset)].append((folder, record))
+    studies = [_study(records[file], rows) for file in sorted(records)]
+    order = _Order(studies)
+    outcomes = sorted(rows, key=order.of_outcome)
+    references = _first({each.key: each for each in material.references} for material in found)
+    histories: defaultdict[str, list[History]] = defaultdict(list)
+    for material in found:
+        for run, history in material.histories.items():
+            histories[run].append(history)
+    episodes = _first(material.episodes for material in found)
+    runs = list(dict.fromkeys(each.folder for each in outcomes))
+    return Material(
+        studies=studies,
+        outcomes=outcomes,
+        references=sorted(references.values(), key=order.of_reference),
+        histories={run: max(histories[run], key=_fullness) for run in runs if run in histories},
+        episodes={run: episodes[run] for run in runs if run in episodes},
+        made_by=list({json.dumps(each, sort_keys=True): each for one in found for each in one.made_by}.values()),
+        commands=sorted(dict.fromkeys(each for one in found for each in one.commands), key=lambda each: each.begun),
+        title=found[0].title,
+    )
+
+
+def _first(mappings: Iterable[Mapping[Key, Value]]) -> dict[Key, Value]:
+    """By each key what the first has that has it."""
+    found: dict[Key, Value] = {}
+    for mapping in mappings:
+        found |= {key: value for key, value in mapping.items() if key not in found}
+    return found
+
+
+def _rows(materials: Sequence[tuple[Path, Material]]) -> list[Outcome]:
+    """Each outcome once."""
+    known: dict[tuple[Any, ...], tuple[Path, Outcome]] = {}
+    for folder, material in materials:
+        for row in material.outcomes:
+            home, other = known.setdefault(row.key, (folder, row))
+            if row != other:
+                words = (f"study {row.study}", f"preset {row.preset}", cell_name(row.variant, row.tau_z), row.condition)
+                raise ValueError(
+                    f"run {row.folder} came out differently in {home} and {folder} "
+                    f"({', '.join(filter(None, words))}); report on one of them at a time"
+                )
+    return [row for _, row in known.values()]
+
+
+def _study(records: Sequence[tuple[Path, StudyRecord]], rows: Sequence[Outcome]) -> StudyRecord:
+    """A study as all these folders together were asked for it."""
+    home, first = records[0]
+    for folder, record in records[1:]:
+        one, other = _terms(first), _terms(record)
+        if differing := [term for term in {**one, **other} if one.get(term) != other.get(term)]:
+            term = differing[0]
+            raise ValueError(
+                f"study {first.name}, preset {first.preset}, is not the same in {home} and {folder}: "
+                f"{term}: {one.get(term)!r}, and {other.get(term)!r}"
+            )
+    tested = Counter(row.folder for row in rows if (row.study, row.preset) == (first.name, first.preset))
+    failed = _first(dict(record.failed) for _, record in records)
+    unread = []
+    for cell in first.configuration:
+        said = [[each for each in one.unread if each.startswith(f"{references_of(cell)}: ")] for _, one in records]
+        unread += said[0] if all(said) else []
+    seeds = tuple(sorted({seed for _, record in records for seed in record.seeds}))
+    return replace(
+        first,
+        seeds=seeds,
+        runs_wanted=len(first.configuration) * len(seeds),
+        # Another folder may have done what one could not.
+        failed=tuple((run, why) for run, why in failed.items() if tested[run] <= len(first.conditions)),
+        unread=tuple(unread),
+        command=command_for(first.name, first.preset, seeds),
+    )
+
+
+def _terms(record: StudyRecord) -> dict[str, Any]:
+    settings = {
+        f"{cell}, {part}.{name}": value
+        for cell, parts in record.configuration.items()
+        for part, fields in parts.items()
+        for name, value in fields.items()
+    }
+    return {name: getattr(record, name) for name in _ALIKE} | settings
+
+
+def _fullness(history: History) -> tuple[int, int, int]:
+    """A report keeps of a history only what it drew, and another one may draw more."""
+    return len(history.event_steps), len(history.check_steps), history.shares.size
+
+
+class _Order:
+    """The places of rows among those of one folder: by study, cell, seed and test."""
+
+    def __init__(self, studies: Sequence[StudyRecord]) -> None:
+        self._variants = {(study.name, study.preset): study.variants for study in studies}
+        self._cells = _places((each.name, each.preset, cell) for each in studies for cell in each.configuration)
+        self._tests = _places((each.name, each.preset, test) for each in studies for test in ("", *each.conditions))
+
+    def of_outcome(self, row: Outcome) -> tuple[int, int, int]:
+        cell, test = self.of_reference(row)
+        return cell, row.seed, test
+
+    def of_reference(self, row: Outcome | Reference) -> tuple[int, int]:
+        """A controller that stands for all variants has the place of the first one; what no study asked for is last."""
+        study = row.study, row.preset
+        variants = [row.variant] if row.variant else self._variants[study]
+        cells = [(*study, cell_name(variant, row.tau_z)) for variant in variants]
+        cell = min(self._cells.get(each, len(self._cells)) for each in cells)
+        return cell, self._tests.get((*study, row.condition), len(self._tests))
+
+
+def _places(names: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], int]:
+    return {name: place for place, name in enumerate(names)}

@@ -1,0 +1,238 @@
+"""Folders that are reported on together are as one that held everything; what contradicts is refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up_report import MIDDLE, STUDIES, report_material
+
+from incrt.cli import main
+from incrt.report.archive import write_archive
+from incrt.report.build import build_report
+from incrt.report.drawn import only_drawn
+from incrt.report.merging import merge
+from incrt.report.outcomes import Material, Outcome, StudyRecord
+from incrt.report.reading import command_for, references_of
+
+ONE, OTHER = Path("one"), Path("other")
+WHOLE = report_material(("memory",), {name: STUDIES[name] for name in ("main", "robustness", "static")}, seeds=4)
+RUNS = list(dict.fromkeys(each.folder for each in WHOLE.outcomes))
+FIRST = WHOLE.studies[0]
+CELL = next(iter(FIRST.configuration))
+
+
+def part(keep: Callable[[Outcome], bool], whole: Material = WHOLE) -> Material:
+    """A folder with these rows alone, and with the seeds and studies of these."""
+    outcomes = [each for each in whole.outcomes if keep(each)]
+    runs = {each.folder for each in outcomes}
+    seeds = {
+        study: tuple(sorted({each.seed for each in outcomes if each.study == study}))
+        for study in {each.study for each in outcomes}
+    }
+    return replace(
+        whole,
+        studies=[_with_seeds(study, seeds[study.name]) for study in whole.studies if study.name in seeds],
+        outcomes=outcomes,
+        references=[each for each in whole.references if each.study in seeds],
+        histories={name: each for name, each in whole.histories.items() if name in runs},
+        episodes={name: each for name, each in whole.episodes.items() if name in runs},
+    )
+
+
+def _with_seeds(study: StudyRecord, seeds: tuple[int, ...]) -> StudyRecord:
+    command = command_for(study.name, study.preset, seeds)
+    return replace(study, seeds=seeds, runs_wanted=len(study.configuration) * len(seeds), command=command)
+
+
+def changed(**changes: Any) -> Material:
+    """Everything, with other words in the record of the first study."""
+    return replace(WHOLE, studies=[replace(FIRST, **changes), *WHOLE.studies[1:]])
+
+
+def assert_same(found: Material, wanted: Material) -> None:
+    for name in ("studies", "outcomes", "references", "made_by", "commands", "title"):
+        assert getattr(found, name) == getattr(wanted, name), name
+    for one, other in ((found.histories, wanted.histories), (found.episodes, wanted.episodes)):
+        assert list(one) == list(other)
+        assert all(one[key] is other[key] for key in one)
+
+
+# --- what is split is put together again ---------------------------------------------------------------------------
+
+
+@given(st.lists(st.sampled_from(("one", "other", "both")), min_size=len(RUNS), max_size=len(RUNS)))
+def test_however_runs_are_split_the_folders_together_hold_them(where: list[str]) -> None:
+    place = dict(zip(RUNS, where, strict=True))
+    one, other = part(lambda each: place[each.folder] != "other"), part(lambda each: place[each.folder] != "one")
+    assert_same(merge([(ONE, one), (OTHER, other)]), WHOLE)
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        lambda each: each.seed < 44,
+        lambda each: each.variant == "static K=7",
+        lambda each: each.study == "static",
+        lambda each: not each.condition,
+    ],
+    ids=["seeds", "variants", "studies", "tests"],
+)
+def test_what_is_kept_of_both_is_kept_of_the_whole(keep: Callable[[Outcome], bool], tmp_path: Path) -> None:
+    found = merge([(ONE, part(lambda each: not keep(each))), (OTHER, part(keep))])
+    for folder, material in ((tmp_path / "whole", WHOLE), (tmp_path / "found", found)):
+        write_archive(only_drawn(material), folder)
+    for path in (tmp_path / "whole").iterdir():
+        assert path.read_bytes() == (tmp_path / "found" / path.name).read_bytes(), path.name
+
+
+def test_studies_come_in_the_order_of_their_files() -> None:
+    """Which is not that of their names: a hyphen comes before a letter, and also before the dot of an ending."""
+    whole = report_material(("memory", "paper"), {"a": (("runtime",), MIDDLE)}, seeds=1)
+    names = ("a-b", "a-memory")
+    more = [replace(whole, studies=[replace(each, name=name) for each in whole.studies], outcomes=[]) for name in names]
+    found = merge([(ONE, whole), *((Path(name), each) for name, each in zip(names, more, strict=True))])
+    assert [(each.name, each.preset) for each in found.studies] == [
+        *(("a-b", "memory"), ("a-b", "paper"), ("a-memory", "memory"), ("a-memory", "paper")),
+        *(("a", "memory"), ("a", "paper")),
+    ]
+
+
+def test_each_variant_s_own_controllers_come_in_the_order_of_the_cells() -> None:
+    (study,) = [each for each in WHOLE.studies if each.name == "static"]
+    some = [each for each in WHOLE.references if each.study == "static"]
+    # All variants share a bench at 1 s; at 2 s each has its own.
+    wanted = [each for each in some if each.tau_z == 1.0] + [
+        replace(each, variant=variant) for variant in study.variants for each in some if each.tau_z == 2.0
+    ]
+    parts = ([each for each in wanted if each.tau_z == tau_z] for tau_z in (2.0, 1.0))
+    one, other = (replace(WHOLE, references=each) for each in parts)
+    assert merge([(ONE, one), (OTHER, other)]).references == wanted
+
+
+def test_one_folder_is_left_as_it_is() -> None:
+    assert merge([(ONE, WHOLE)]) is WHOLE
+
+
+def test_the_first_folder_speaks_for_both() -> None:
+    other = replace(
+        changed(about="Other words."),
+        references=[replace(each, rmse=0.5) for each in WHOLE.references],
+        title="Another",
+    )
+    assert_same(merge([(ONE, WHOLE), (OTHER, other)]), WHOLE)
+
+
+def test_what_made_the_runs_is_named_once_and_commands_in_their_order() -> None:
+    (maker,), (command,) = WHOLE.made_by, WHOLE.commands
+    before = replace(command, begun="2025-12-31 23:59 UTC")
+    other = replace(WHOLE, made_by=[{"device": "another"}, maker], commands=[command, before])
+    found = merge([(ONE, WHOLE), (OTHER, other)])
+    assert found.made_by == [maker, {"device": "another"}]
+    assert found.commands == [before, command]
+
+
+def test_of_two_histories_of_a_run_the_one_with_more_in_it_is_kept() -> None:
+    """A report keeps heads and ranks only of the runs that it drew them of; other folders may have them drawn."""
+    none = np.zeros(0)
+    bare = {
+        name: replace(each, event_steps=none, event_actions=(), event_heads=none, check_steps=none, ranks=none)
+        for name, each in WHOLE.histories.items()
+    }
+    found = merge([(ONE, replace(WHOLE, histories=bare)), (OTHER, WHOLE)]).histories
+    kept = {name: (len(each.event_steps), len(each.ranks)) for name, each in found.items()}
+    assert kept == {name: (len(each.event_steps), len(each.ranks)) for name, each in WHOLE.histories.items()}
+
+
+# --- what is missing -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_another_folder_has_finished_has_not_failed() -> None:
+    robustness = WHOLE.studies[1]
+    done, half, gone = RUNS[0], RUNS[1], "runs/gone/seed-1"
+    failed = tuple((run, "the disk was full") for run in (done, half, gone))
+    one = part(lambda each: each.study != "robustness" or (each.folder == half and not each.condition))
+    one = replace(one, studies=[replace(s, failed=failed) if s.name == "robustness" else s for s in one.studies])
+    other = part(lambda each: each.folder == done)
+    other = replace(other, studies=[replace(s, failed=((gone, "said otherwise"),)) for s in other.studies])
+    for folders in ([(ONE, one), (OTHER, other)], [(OTHER, other), (ONE, one)]):
+        (found,) = [each for each in merge(folders).studies if each.name == robustness.name]
+        said = dict(folders[0][1].studies[1].failed)[gone]
+        assert dict(found.failed) == {half: "the disk was full", gone: said}
+
+
+def test_controllers_are_missing_only_if_no_folder_has_them() -> None:
+    missing = (f"{references_of(CELL)}: cannot be read",)
+    found = [
+        merge([(ONE, changed(unread=one)), (OTHER, changed(unread=other))]).studies[0].unread
+        for one, other in ((missing, missing), (missing, ()), ((), missing), (missing, ("others: cannot be read",)))
+    ]
+    assert found == [missing, (), (), ()]
+
+
+# --- what contradicts ----------------------------------------------------------------------------------------------
+
+
+def test_two_outcomes_of_one_test_are_refused() -> None:
+    row = next(each for each in WHOLE.outcomes if each.condition)
+    other = [replace(each, max_error=9.0) if each is row else each for each in WHOLE.outcomes]
+    said = f"{row.folder} came out differently in one and other .study robustness, .* tau_z = 1 s, {row.condition}"
+    with pytest.raises(ValueError, match=said):
+        merge([(ONE, WHOLE), (OTHER, replace(WHOLE, outcomes=other))])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"variants": ("runtime", "more")}, r"variants: \('runtime',\), and \('runtime', 'more'\)"),
+        ({"regimes": ((2.0, 50),)}, "regimes: .* and "),
+        ({"conditions": ("payload 2 kg",)}, "conditions: .* and "),
+        ({"compare": {"runtime": "static"}}, "compare: {}, and {'runtime': 'static'}"),
+        ({"trained_by": ("main",)}, "trained_by: .* and "),
+        (
+            {"configuration": FIRST.configuration | {CELL: {"sac": {"steps": 9}}}},
+            r"runtime, tau_z = 1 s, bench.preset: 'memory', and None",
+        ),
+        (
+            {"configuration": FIRST.configuration | {CELL: FIRST.configuration[CELL] | {"sac": {"steps": 9}}}},
+            r"runtime, tau_z = 1 s, sac.steps: 50000, and 9",
+        ),
+    ],
+)
+def test_two_studies_of_one_name_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=f"study main, preset memory, is not the same in one and other: {said}"):
+        merge([(ONE, WHOLE), (OTHER, changed(**changes))])
+
+
+# --- the command ---------------------------------------------------------------------------------------------------
+
+
+def archives(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """The report of a whole, and what those of its two parts keep."""
+    whole = replace(report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=4), title="Whole")
+    build_report(whole, tmp_path / "whole")
+    write_archive(only_drawn(part(lambda each: each.seed < 44, whole)), tmp_path / "one")
+    write_archive(only_drawn(part(lambda each: each.seed >= 44, whole)), tmp_path / "other")
+    return tmp_path / "whole", tmp_path / "one", tmp_path / "other"
+
+
+def test_a_report_takes_up_what_another_folder_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    whole, one, other = archives(tmp_path)
+    main(["report", str(one), str(other), "--out", str(one), "--json"])
+    names = ("runs.csv", "references.csv", "commands.csv", "record.json", "cells.csv", "tables/memory/study-main.csv")
+    assert [name for name in names if (one / name).read_bytes() != (whole / name).read_bytes()] == []
+    before = (one / "record.json").read_bytes()
+    main(["report", str(one), "--json"])
+    assert (one / "record.json").read_bytes() == before
+
+
+def test_several_folders_need_a_place_for_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(tmp_path / "one"), str(tmp_path / "other")])
+    assert ended.value.code == 2
+    assert "--out must be given for a report on several folders" in capsys.readouterr().err.replace("\n", " ")
