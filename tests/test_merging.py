@@ -185,6 +185,16 @@ def test_two_outcomes_of_one_test_are_refused() -> None:
         merge([(ONE, WHOLE), (OTHER, replace(WHOLE, outcomes=other))])
 
 
+def test_a_run_that_was_trained_twice_is_refused_also_where_other_studies_name_it() -> None:
+    mine = part(lambda each: each.study == "main")
+    tests = part(lambda each: each.study == "robustness")
+    merge([(ONE, mine), (OTHER, tests)])
+    row = next(each for each in tests.outcomes if not each.condition)
+    again = [replace(each, max_error=9.0) if each is row else each for each in tests.outcomes]
+    with pytest.raises(ValueError, match=f"{row.folder} came out differently in one and other .study robustness"):
+        merge([(ONE, mine), (OTHER, replace(tests, outcomes=again))])
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

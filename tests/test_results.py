@@ -80,10 +80,11 @@ def other_verdicts(text: str) -> list[str]:
 # --- what is in the repository -------------------------------------------------------------------------------------
 
 
-def test_every_table_is_what_the_report_makes_of_the_runs(tmp_path: Path) -> None:
-    make_again(RESULTS, tmp_path)
-    found = differing(RESULTS, tmp_path)
-    assert not found, "not what incrt report results makes of it: " + ", ".join(found)
+@pytest.mark.parametrize("folder", [RESULTS, RESULTS / "again"], ids=lambda path: path.name)
+def test_every_table_is_what_the_report_makes_of_the_runs(folder: Path, tmp_path: Path) -> None:
+    make_again(folder, tmp_path)
+    found = differing(folder, tmp_path)
+    assert not found, f"not what incrt report {folder.relative_to(ROOT)} makes of it: " + ", ".join(found)
 
 
 @pytest.mark.parametrize("path", [DOCUMENT, ROOT / "README.md"], ids=lambda path: path.name)

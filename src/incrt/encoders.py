@@ -42,10 +42,6 @@ from incrt.layers import (
 )
 
 
-_UNROLL_ON_GPU = 10
-"""Steps of a recurrent network between two turns of its loop, each of which costs a GPU more than the step itself."""
-
-
 class Encoded(NamedTuple):
     """The parameters of an encoder."""
 
@@ -226,7 +222,8 @@ class Recurrent(Encoder):
         def step(state: tuple[jax.Array, jax.Array], now: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
             return self.step(params.hidden, *state, now), None
 
-        unroll = _UNROLL_ON_GPU if jax.default_backend() == "gpu" else 1
+        # A GPU waits longer for the host to turn the loop than a step takes; a CPU only has to compile more.
+        unroll = jax.default_backend() == "gpu"
         return jax.lax.scan(step, (silent, silent), jnp.moveaxis(observed, -2, 0), unroll=unroll)[0][0]
 
     @abstractmethod

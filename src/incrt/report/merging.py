@@ -59,11 +59,15 @@ def _first(mappings: Iterable[Mapping[Key, Value]]) -> dict[Key, Value]:
 
 
 def _rows(materials: Sequence[tuple[Path, Material]]) -> list[Outcome]:
-    """Each outcome once."""
+    """Each outcome once. A run that several studies name is one run, and came out once."""
     known: dict[tuple[Any, ...], tuple[Path, Outcome]] = {}
+    runs: dict[str, tuple[Path, Outcome]] = {}
     for folder, material in materials:
         for row in material.outcomes:
             home, other = known.setdefault(row.key, (folder, row))
+            if row == other and not row.condition:
+                home, run = runs.setdefault(row.folder, (folder, row))
+                other = replace(run, study=row.study, preset=row.preset, variant=row.variant)
             if row != other:
                 words = (f"study {row.study}", f"preset {row.preset}", cell_name(row.variant, row.tau_z), row.condition)
                 raise ValueError(
