@@ -173,24 +173,40 @@ class DeepTransformer(Encoder):
 
     def body(self, params: Deep, mask: jax.Array, context: jax.Array) -> jax.Array:
         x = context @ params.embed + params.position
-        for layer in params.layers[:-1]:
-            x = self._transform(layer, x, steps=self.window)
-        return self._transform(params.layers[-1], x, steps=1)[..., 0, :]
+        *before, last = params.layers
+        for layer in before:
+            x = self._fed_forward(layer, x + self._attend(layer, jnp.asarray(layer_norm(layer.norm_1, x))))
+        seen = jnp.asarray(layer_norm(last.norm_1, x))
+        return self._fed_forward(last, x[..., -1, :] + self._attend_last(last, seen))
 
-    def _transform(self, layer: Layer, x: jax.Array, steps: int) -> jax.Array:
-        """The layer's output at the last ``steps`` time steps, each of which sees itself and what came before."""
-
-        def split(projection: Dense, of: jax.Array) -> jax.Array:
-            y = dense(projection, of)
-            return jnp.moveaxis(y.reshape(*y.shape[:-1], self.config.k_max, self.config.d_k), -2, -3)
-
-        seen = jnp.asarray(layer_norm(layer.norm_1, x))
-        query, key, value = split(layer.query, seen[..., -steps:, :]), split(layer.key, seen), split(layer.value, seen)
-        scores = query @ jnp.swapaxes(key, -1, -2) / math.sqrt(self.config.d_k)
-        later = jnp.arange(self.window) > jnp.arange(self.window - steps, self.window)[:, None]
-        mixed = jnp.moveaxis(softmax(jnp.where(later, -jnp.inf, scores)) @ value, -3, -2)
-        x = x[..., -steps:, :] + dense(layer.out, mixed.reshape(*mixed.shape[:-2], -1))
+    def _fed_forward(self, layer: Layer, x: jax.Array) -> jax.Array:
         return jnp.asarray(x + mlp(layer.feed_forward, layer_norm(layer.norm_2, x)))
+
+    def _attend(self, layer: Layer, seen: jax.Array) -> jax.Array:
+        """What attention makes of every time step, each of which sees itself and what came before."""
+        query, key, value = (
+            jnp.moveaxis(self._by_head(dense(each, seen)), -2, -3) for each in (layer.query, layer.key, layer.value)
+        )
+        scores = query @ jnp.swapaxes(key, -1, -2) / math.sqrt(self.config.d_k)
+        later = ~jnp.tri(self.window, dtype=bool)
+        mixed = jnp.moveaxis(softmax(jnp.where(later, -jnp.inf, scores)) @ value, -3, -2)
+        return jnp.asarray(dense(layer.out, mixed.reshape(seen.shape)))
+
+    def _attend_last(self, layer: Layer, seen: jax.Array) -> jax.Array:
+        """The same at the last time step, which sees all: keys and values of the others need not be made for that.
+
+        q (s_j W + b)^T is (q W^T) s_j^T and a term that all steps have in common, which no softmax sees; and weights
+        that sum to one mix s_j W + b into (sum_j a_j s_j) W + b.
+        """
+        query = self._by_head(dense(layer.query, seen[..., -1, :])) / math.sqrt(self.config.d_k)
+        sought = jnp.einsum("...kd,mkd->...km", query, self._by_head(layer.key.w))
+        weights = softmax(jnp.einsum("...km,...wm->...kw", sought, seen))
+        mixed = jnp.einsum("...kw,...wm->...km", weights, seen)
+        values = jnp.einsum("...km,mkd->...kd", mixed, self._by_head(layer.value.w))
+        return jnp.asarray(dense(layer.out, values.reshape(seen[..., -1, :].shape) + layer.value.b))
+
+    def _by_head(self, x: jax.Array) -> jax.Array:
+        return x.reshape(*x.shape[:-1], self.config.k_max, self.config.d_k)
 
 
 class Gates(NamedTuple):
