@@ -6,6 +6,11 @@ prints the named columns of all rows in which each regular expression is found i
 folder, such as runs.csv, or a pattern, such as 'tables/*/claims.csv'; then the first column is the preset, which the
 folder of each file is named after.
 
+    python results/rows.py runs.csv [COLUMN~EXPRESSION ...] --between VARIANT OTHER
+
+compares, of these rows of runs, those whose variant is the first expression with those whose variant is the other, by
+preset and regime, each run once, with the statistics of the report.
+
     python results/rows.py --refresh DOCUMENT ...
 
 makes each table anew that stands in a Markdown document below such a command. The command is a line of its own, between
@@ -23,6 +28,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+_BETWEEN = "--between"
+_OF_RUNS = ("preset", "tau_z", "variant", "folder", "failure", "delta_pct")
 FOLDER = Path(__file__).resolve().parent
 COMMAND = re.compile(
     r"^(?P<command>`python results/rows\.py (?!--)(?P<arguments>[^`\n]+)`)$\n*(?P<table>(?:^\|.*\n?)*)\n*", re.MULTILINE
@@ -31,20 +38,24 @@ COMMAND = re.compile(
 
 def table(arguments: Sequence[str]) -> str:
     """What a command prints. Its arguments: a file or a pattern, then conditions and columns."""
-    name, *words = arguments
+    name, *rest = arguments
+    words, compared = _split(rest)
     conditions = [_condition(word) for word in words if "~" in word]
     shown = [word for word in words if "~" not in word]
     rows, first = _read(name)
     columns = [column for column in rows[0] if all(column in row for row in rows)]
-    for column in [*shown, *(column for column, _ in conditions)]:
+    for column in [*shown, *(column for column, _ in conditions), *(_OF_RUNS if compared else ())]:
         if column not in columns:
             raise ValueError(f"{name} has no column {column!r}; it has {', '.join(columns)}")
-    if not shown:
+    if not shown and not compared:
         raise ValueError(f"no column of {name} is named; it has {', '.join(columns)}")
     found = [row for row in rows if all(expression.search(row[column]) for column, expression in conditions)]
     if not found:
         there = "; ".join(f"{column} is {_some(row[column] for row in rows)}" for column, _ in conditions)
         raise ValueError(f"no row of {name} meets all conditions; in its rows {there}")
+    if compared:
+        found = _compared(found, *compared)
+        first, shown = [], list(found[0])
     shown = list(dict.fromkeys([*first, *shown]))
     lines = [shown, ["---"] * len(shown), *([_cell(row[column]) for column in shown] for row in found)]
     return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
@@ -61,6 +72,49 @@ def refreshed(text: str) -> str:
         return f"{found['command']}\n\n{made}\n" + ("\n" if found.end() < len(text) else "")
 
     return COMMAND.sub(renew, text)
+
+
+def _split(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before ``--between``, and the two variants behind it."""
+    if _BETWEEN not in words:
+        return words, ()
+    place = list(words).index(_BETWEEN)
+    if len(compared := words[place + 1 :]) != 2 or any("~" not in word for word in words[:place]):
+        raise ValueError(f"{_BETWEEN} must be the last word but two, behind conditions and before two variants")
+    return words[:place], compared
+
+
+def _compared(rows: Sequence[dict[str, str]], variant: str, other: str) -> list[dict[str, str]]:
+    """A row a preset and regime, with what the report makes of the two samples."""
+    from incrt.report.statistics import compare, summarise
+    from incrt.report.wording import difference_text, mean_text, p_text
+
+    found = []
+    for preset, tau_z in dict.fromkeys((row["preset"], row["tau_z"]) for row in rows):
+        here = [row for row in rows if (row["preset"], row["tau_z"]) == (preset, tau_z)]
+        one, two = (_deltas(here, expression) for expression in (variant, other))
+        if not one or not two:
+            raise ValueError(f"of preset {preset} and tau_z {tau_z} there are no runs of {variant if two else other}")
+        comparison = compare(one, two)
+        found.append(
+            {
+                "preset": preset,
+                "τ_z [s]": f"{float(tau_z):g}",
+                f"n: {variant}": str(len(one)),
+                f"Δ%: {variant}": mean_text(summarise(one)) or "",
+                f"n: {other}": str(len(two)),
+                f"Δ%: {other}": mean_text(summarise(two)) or "",
+                "difference [Welch95]": difference_text(comparison) or "",
+                "p (Mann-Whitney)": p_text(comparison.p) or "",
+            }
+        )
+    return found
+
+
+def _deltas(rows: Sequence[dict[str, str]], variant: str) -> list[float]:
+    """Of each run once, whatever studies name it; of runs that diverged none."""
+    runs = {row["folder"]: row for row in rows if re.fullmatch(variant, row["variant"])}
+    return [float(row["delta_pct"]) for row in runs.values() if row["delta_pct"] and not row["failure"]]
 
 
 def _condition(word: str) -> tuple[str, re.Pattern[str]]:
@@ -109,13 +163,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--refresh", action="store_true", help="the other arguments are documents")
     parser.add_argument("arguments", nargs="+", help="a file, conditions and columns; or documents")
+    parser.add_argument(_BETWEEN, nargs=2, metavar=("VARIANT", "OTHER"), help="the variants to be compared")
     options = parser.parse_args(arguments)
     try:
         if options.refresh:
             for path in map(Path, options.arguments):
                 path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
         else:
-            print(table(options.arguments), flush=True)
+            between = [_BETWEEN, *options.between] if options.between else []
+            print(table([*options.arguments, *between]), flush=True)
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:

@@ -47,6 +47,8 @@ def outcome(study: str, variant: str, tau_z: float, delta: float | None, **chang
         "worst_prune_jump": None,
         "inside": True,
         "rank_settled": True,
+        "cumulative_holds": True,
+        "beta": 2.5,
     }
     return Outcome(**{**fields, **changes})
 
@@ -101,7 +103,7 @@ def material(*samples: Sequence[Outcome], compare: str | Mapping[str, str] | Non
                 variants=variants,
                 compare={} if isinstance(compare, str) and compare not in variants else comparisons(compare, variants),
                 regimes=tuple(dict.fromkeys((each.tau_z, each.window) for each in own)),
-                conditions=tuple(dict.fromkeys(each.condition for each in own if each.condition)),
+                conditions={each.condition: {"words": each.condition} for each in own if each.condition},
                 trained_by=(),
                 runs_wanted=len({each.folder for each in own}),
                 failed=(),

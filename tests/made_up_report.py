@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import made_up
 import numpy as np
@@ -14,7 +15,14 @@ from incrt.tuning import BESIDE_STUDIES
 
 REGIMES = {1.0: 20, 2.0: 50, 5.0: 20}
 MIDDLE = {2.0: 50}
-CONDITIONS = ("payload 2 kg", "payload 3 kg", "reference fast", "noise high", "delay 1", "delay 3")
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "payload 2 kg": {"eval_payloads": [2.0]},
+    "payload 3 kg": {"eval_payloads": [3.0]},
+    "reference fast": {"reference": "fast"},
+    "noise high": {"noise_q": 1e-3},
+    "delay 1": {"delay_steps": 1},
+    "delay 3": {"delay_steps": 3},
+}
 STUDIES: Mapping[str, tuple[tuple[str, ...], Mapping[float, int]]] = {
     "main": (("runtime",), REGIMES),
     "static": (("runtime", "static K=2 (phase 1)", "static K=7", "static K=8"), REGIMES),
@@ -81,7 +89,7 @@ def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[
         variants=variants,
         compare=comparisons(variants[0], variants),
         regimes=tuple(regimes.items()),
-        conditions=CONDITIONS if name == "robustness" else (),
+        conditions=CONDITIONS if name == "robustness" else {},
         trained_by=("main", "static") if name == "robustness" else (),
         runs_wanted=len(variants) * len(regimes) * seeds,
         failed=(("runtime-tau2-w50/seed-60", "no space left on device"),) if name == "main" else (),

@@ -280,3 +280,37 @@ def test_cells_have_the_means_of_what_else_is_measured(
     assert float(cell["success_rate"]) == sum(each.success for each in runs) / 4
     assert float(cell["headroom_closed"]) == pytest.approx(np.mean([each.headroom_closed or 0.0 for each in sound]))
     assert (float(cell["max_error"]), float(cell["torque_tv"])) == (0.3, 1000.0)
+
+
+def test_an_interrupt_leaves_no_mixture_of_old_and_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = (report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=seeds) for seeds in (2, 3))
+    write_archive(only_drawn(old), tmp_path / "results")
+    renamed, replace_file = [], Path.replace
+
+    def interrupted(self: Path, target: Path) -> Path:
+        renamed.append(target)
+        if len(renamed) == 2:
+            raise KeyboardInterrupt
+        return replace_file(self, target)
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_archive(only_drawn(new), tmp_path / "results")
+    assert read_archive(tmp_path / "results").outcomes == new.outcomes
+    assert not list(tmp_path.rglob("*.aside"))
+
+
+def test_a_disk_that_is_full_leaves_the_old_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = (report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=seeds) for seeds in (2, 3))
+    write_archive(only_drawn(old), tmp_path / "results")
+    calls = iter((None, None, OSError(28, "No space left on device")))
+
+    def full(_: int) -> None:
+        if error := next(calls):
+            raise error
+
+    monkeypatch.setattr("incrt.files.os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_archive(only_drawn(new), tmp_path / "results")
+    assert read_archive(tmp_path / "results").outcomes == old.outcomes
+    assert not list(tmp_path.rglob("*.aside"))

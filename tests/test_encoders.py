@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from incrt.config import ENCODERS, EncoderConfig
-from incrt.encoders import Encoded, Encoder, head_features, make_encoder, parameter_count
+from incrt.encoders import Encoded, Encoder, _is_for_gpu, head_features, make_encoder, parameter_count
 from incrt.layers import Dense
 
 WINDOW, OBSERVED = 20, 11
@@ -169,3 +169,23 @@ def test_contexts_of_another_shape_are_refused(kind: str) -> None:
     encoder, params = make(kind)
     with pytest.raises(ValueError, match=r"\(\.\.\., 20, 11\), got \(5, 19, 11\)"):
         encoder.features(params, encoder.first_mask, contexts[:, 1:])
+
+
+@pytest.mark.parametrize("kind", ["gru", "lstm"])
+def test_recurrent_encoders_are_the_same_unrolled(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, params = make(kind)
+
+    def gradient() -> Any:
+        return jax.grad(lambda p: jnp.sum(encoder.features(p, encoder.first_mask, contexts) ** 3))(params)
+
+    looped = gradient()
+    monkeypatch.setattr("incrt.encoders._is_for_gpu", lambda: True)
+    monkeypatch.setattr("incrt.encoders._UNROLLED", 7)  # which does not divide the window
+    assert str(jax.make_jaxpr(gradient)()).count("unroll=7") == 2
+    for one, other in zip(jax.tree.leaves(gradient()), jax.tree.leaves(looped), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_what_is_traced_for_a_cpu_is_not_unrolled() -> None:
+    with jax.default_device(jax.devices("cpu")[0]):
+        assert not _is_for_gpu()

@@ -200,7 +200,7 @@ def test_a_run_that_was_trained_twice_is_refused_also_where_other_studies_name_i
     [
         ({"variants": ("runtime", "more")}, r"variants: \('runtime',\), and \('runtime', 'more'\)"),
         ({"regimes": ((2.0, 50),)}, "regimes: .* and "),
-        ({"conditions": ("payload 2 kg",)}, "conditions: .* and "),
+        ({"conditions": {"payload 2 kg": {"eval_payloads": [2.0]}}}, "conditions: {}, and {'payload 2 kg': .*2.0"),
         ({"compare": {"runtime": "static"}}, "compare: {}, and {'runtime': 'static'}"),
         ({"trained_by": ("main",)}, "trained_by: .* and "),
         (
@@ -239,6 +239,14 @@ def test_a_report_takes_up_what_another_folder_has(tmp_path: Path, monkeypatch: 
     before = (one / "record.json").read_bytes()
     main(["report", str(one), "--json"])
     assert (one / "record.json").read_bytes() == before
+
+
+def test_a_report_is_not_written_among_studies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, one, other = archives(tmp_path)
+    (tmp_path / "store" / "studies").mkdir(parents=True)
+    with pytest.raises(SystemExit):
+        main(["report", str(one), str(other), "--out", str(tmp_path / "store")])
+    assert "store is a folder of studies; give it a folder of its own" in " ".join(capsys.readouterr().err.split())
 
 
 def test_several_folders_need_a_place_for_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

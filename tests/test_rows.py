@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from by_path import load
+from scipy import stats
 
 CLAIMS = {
     "memory": 'claim,n,ours\nIt works.,300,"300/300 [99, 100] %, at worst -84.23 %"\nIt is small.,40,-1.5\n',
@@ -67,6 +68,8 @@ def test_cells_stay_on_their_line_and_hyphens_are_no_minus_signs(rows: Any) -> N
         (["runs.csv", "variant~(", "variant"], r"'variant~\(' must be COLUMN~REGULAR EXPRESSION, but missing \)"),
         (["runs.csv", "tau_z~^1$", "variant"], "no row of runs.csv meets all .*; in its rows tau_z is '1.0', '2.0'"),
         (["commands.csv", "study"], "commands.csv has no rows"),
+        (["runs.csv", "--between", "a", "b"], "runs.csv has no column 'folder'; it has variant"),
+        (["tables/paper/claims.csv", "n", "--between", "a", "b"], "--between must be the last word but two, behind"),
     ],
 )
 def test_what_is_wrong_and_what_is_accepted_is_said(
@@ -78,6 +81,25 @@ def test_what_is_wrong_and_what_is_accepted_is_said(
         rows.main(arguments)
     assert ended.value.code == 2
     assert f"error: {refused.value}\n" in capsys.readouterr().err
+
+
+def test_variants_are_compared_as_in_the_report_each_run_once(rows: Any) -> None:
+    samples = {"grow": (-50.0, -52.0, -49.0, -51.5), "K=8": (-53.0, -55.0, -50.5, -54.5)}
+    lines = [
+        f"{study},paper,{variant},5.0,{'lost' if delta == -50.5 else ''},{delta},runs/{variant}/seed-{i}"
+        for study in ("main", "hundred")
+        for variant, deltas in samples.items()
+        for i, delta in enumerate(deltas)
+    ]
+    header = "study,preset,variant,tau_z,failure,delta_pct,folder"
+    (rows.FOLDER / "runs.csv").write_text("\n".join([header, *lines, ""]))
+    heading, _, row = rows.table(["runs.csv", "study~main|hundred", "--between", "gr.w", "K=8"]).splitlines()
+    interval = stats.ttest_ind(samples["grow"], (-53.0, -55.0, -54.5), equal_var=False).confidence_interval()
+    assert "| n: gr.w |" in heading
+    assert row.startswith("| paper | 5 | 4 | \N{MINUS SIGN}50.62 ")
+    assert f"| 3.54 [{interval.low:.2f}, {interval.high:.2f}] |" in row
+    with pytest.raises(ValueError, match=r"of preset paper and tau_z 5\.0 there are no runs of none"):
+        rows.table(["runs.csv", "--between", "grow", "none"])
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,16 @@ class Gates(NamedTuple):
     hidden: Dense
 
 
+_UNROLLED = 64
+"""Most steps of a recurrent network that are compiled one behind the other; compiling takes longer with each."""
+
+
+def _is_for_gpu() -> bool:
+    """Whether what is being traced will run on a GPU, as far as can be known: tracing has no device."""
+    device = getattr(jax.config, "jax_default_device", None)  # what jax.default_device sets
+    return (jax.default_backend() if device is None else getattr(device, "platform", device)) == "gpu"
+
+
 class Recurrent(Encoder):
     """A recurrent network run over the window from a hidden state of zero; its last hidden state is the feature."""
 
@@ -238,8 +248,8 @@ class Recurrent(Encoder):
         def step(state: tuple[jax.Array, jax.Array], now: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
             return self.step(params.hidden, *state, now), None
 
-        # A GPU waits longer for the host to turn the loop than a step takes; a CPU only has to compile more.
-        unroll = jax.default_backend() == "gpu"
+        # A GPU waits longer for the host to turn the loop than a step takes; a CPU would only have to compile more.
+        unroll = min(self.window, _UNROLLED) if _is_for_gpu() else 1
         return jax.lax.scan(step, (silent, silent), jnp.moveaxis(observed, -2, 0), unroll=unroll)[0][0]
 
     @abstractmethod

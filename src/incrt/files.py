@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 ASIDE = ".aside"
@@ -10,19 +11,36 @@ ASIDE = ".aside"
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write aside, see it onto the disk, rename: a reader, or the next start, meets the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    write_together(path.parent, {path.name: content})
+
+
+def write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """The same for files that are of no use without each other: none is renamed before all are on the disk."""
+    folder.mkdir(parents=True, exist_ok=True)
     # Processes on two machines may have the same number, and write the same file into a folder that they share.
-    aside = path.with_name(f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}{ASIDE}")
+    mark = f"{os.getpid()}-{secrets.token_hex(4)}{ASIDE}"
+    asides = {folder / name: folder / f"{name}.{mark}" for name in contents}
     try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except OSError:
-        aside.unlink(missing_ok=True)
-        raise
-    settle_entries(path.parent)
+        for aside, content in zip(asides.values(), contents.values(), strict=True):
+            with aside.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        try:
+            _rename(asides)
+        except KeyboardInterrupt:
+            _rename(asides)  # or some would be old and some new
+            raise
+    finally:
+        for aside in asides.values():
+            aside.unlink(missing_ok=True)
+    settle_entries(folder)
+
+
+def _rename(asides: Mapping[Path, Path]) -> None:
+    for path, aside in asides.items():
+        if aside.exists():
+            aside.replace(path)
 
 
 def settle(folder: Path) -> None:

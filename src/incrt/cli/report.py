@@ -44,6 +44,8 @@ class Report:
 
         if self.more and self.out is None:
             raise ValueError("--out must be given for a report on several folders, which has none of its own")
+        if self.out is not None and (self.out / "studies").is_dir():
+            raise ValueError(f"--out {self.out} is a folder of studies; give it a folder of its own")
         folders = (self.folder, *self.more)
         with log.status("reading the runs"):
             material = merge([(folder, read_folder(folder)) for folder in folders])

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from incrt.files import write_whole
+from incrt.files import write_together
 from incrt.report.drawn import EPISODES, HISTORY, Types
 from incrt.report.outcomes import (
     Command,
@@ -61,11 +61,6 @@ def is_archive(folder: Path) -> bool:
 
 def write_archive(material: Material, out: Path) -> None:
     """Keep what a report was made from; of its histories and episodes as much as charts draw, and as exactly."""
-    write_whole(out / _RUNS, to_csv(material.outcomes, Outcome).encode())
-    write_whole(out / _REFERENCES, to_csv(material.references, Reference).encode())
-    write_whole(out / _COMMANDS, to_csv(material.commands, Command).encode())
-    write_whole(out / _HISTORIES, _packed(material.histories, HISTORY))
-    write_whole(out / _EPISODES, _packed(material.episodes, EPISODES))
     tables = (material.outcomes, material.references, material.commands)
     record = {
         "title": material.title,
@@ -73,7 +68,15 @@ def write_archive(material: Material, out: Path) -> None:
         "made_by": material.made_by,
         "studies": [dataclasses.asdict(study) for study in material.studies],
     }
-    write_whole(out / _RECORD, (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
+    contents = {
+        _RUNS: to_csv(material.outcomes, Outcome).encode(),
+        _REFERENCES: to_csv(material.references, Reference).encode(),
+        _COMMANDS: to_csv(material.commands, Command).encode(),
+        _HISTORIES: _packed(material.histories, HISTORY),
+        _EPISODES: _packed(material.episodes, EPISODES),
+        _RECORD: (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode(),
+    }
+    write_together(out, contents)  # what was there before may be the only copy of some of it
 
 
 def read_archive(folder: Path) -> Material:
@@ -129,7 +132,8 @@ def _read_rows(path: Path, kind: type[Row], rows: Mapping[str, int]) -> list[Row
 
 def _study(record: Mapping[str, Any]) -> StudyRecord:
     compare = comparisons(record["compare"], record["variants"])  # a version before had one name for all, or none
-    return StudyRecord(**{name: _tuples(value) for name, value in record.items()} | {"compare": compare})
+    others = {"compare": compare, "conditions": dict(record["conditions"])}
+    return StudyRecord(**{name: _tuples(value) for name, value in record.items()} | others)
 
 
 def _tuples(value: Any) -> Any:

@@ -18,6 +18,7 @@ from incrt.report.selection import deltas, diverged, of_preset
 from incrt.report.statistics import rate, summarise
 from incrt.report.tables import make_tables, table
 from incrt.report.tables.of_claims import claims_table
+from incrt.report.tables.of_learning import learning_tables
 from incrt.report.tables.rows import mean_of
 
 PAGE = "report.html"
@@ -36,7 +37,8 @@ def build_report(material: Material, out: Path) -> dict[str, list[Verdict]]:
         _write(out / PAGE, render(material.title, verdicts, tables, charts, material))
         _write(out / "cells.csv", _cells(material))
         for preset, found in tables.items():
-            for each in (*found, claims_table(verdicts[preset], preset)):
+            others = (claims_table(verdicts[preset], preset), *learning_tables(material, preset))
+            for each in (*found, *others):  # the page shows these as verdicts and curves
                 for ending, form in _FORMS.items():
                     _write(out / "tables" / preset / f"{each.name}{ending}", form(each))
         folders = {preset: out / "figures" / preset for preset in presets}

@@ -68,6 +68,10 @@ class Outcome:
     """Whether K ended where Proposition 3 has it; None where it was not concluded."""
     rank_settled: bool | None
     """Whether the rank came to rest, as the proposition assumes."""
+    cumulative_holds: bool | None
+    """Whether the jumps of all events together keep to the corollary's bound."""
+    beta: float | None
+    """At the end, the largest share of a head over the smallest; infinite where a head puts out nothing."""
 
     @property
     def key(self) -> tuple[str, str, str, float, int, str]:
@@ -159,7 +163,8 @@ class StudyRecord:
     """The variants that are compared with another one, and with which."""
     regimes: tuple[tuple[float, int], ...]
     """(tau_z, window)."""
-    conditions: tuple[str, ...]
+    conditions: Mapping[str, Mapping[str, Any]]
+    """What its runs are also tested on, by name: the fields of the bench that differ."""
     trained_by: tuple[str, ...]
     """The studies that train its runs, if it only tests them."""
     runs_wanted: int

@@ -14,6 +14,10 @@ STATIC = "static K=7"
 """The one head count that the paper names for INCRT-1L, at tau_z = 2."""
 
 
+BETA = (2, 3)
+"""How many times the output of another head the largest is, at convergence, at least and at most: appendix A."""
+
+
 @dataclass(frozen=True)
 class Printed:
     """What the paper prints of one cell; None where it prints nothing."""

@@ -156,6 +156,8 @@ def _outcome(
         worst_prune_jump=max((_part_of_bound(each, "worst_jump") for each in prunes), default=None),
         inside=guarantees.get("inside"),
         rank_settled=guarantees.get("rank_settled"),
+        cumulative_holds=guarantees.get("cumulative_holds"),
+        beta=_or_infinite(guarantees["beta"]) if "beta" in guarantees else None,
     )
 
 
@@ -207,8 +209,12 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _jump(event: Mapping[str, Any], name: str = "jump") -> float:
+    return _or_infinite(event[name])
+
+
+def _or_infinite(value: float | None) -> float:
     """JSON has null for what is not finite."""
-    return math.inf if event[name] is None else float(event[name])
+    return math.inf if value is None else float(value)
 
 
 def _part_of_bound(event: Mapping[str, Any], name: str) -> float:
@@ -248,7 +254,7 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mappi
         variants=study.variants,
         compare=study.compare,
         regimes=tuple(dict.fromkeys((cell.bench.tau_z, cell.bench.window) for cell in study.cells)),
-        conditions=tuple(study.conditions),
+        conditions=study.conditions,
         trained_by=study.trained_by,
         runs_wanted=wanted,
         failed=tuple(failed.items()),

@@ -35,7 +35,7 @@ def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> Curve | None:
     if last <= 0:
         return None
     parts = min(_BINS, max(len(steps) for steps, _ in curves))
-    values = np.array([_in_parts(steps, curve, last, parts) for steps, curve in curves])
+    values = np.array([in_parts(steps, curve, last, parts) for steps, curve in curves])
     known = np.isfinite(values)
     kept = known.any(axis=0)
     if not kept.any():
@@ -48,7 +48,7 @@ def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> Curve | None:
     return Curve(x, mean, mean - half, mean + half, np.nanmin(values, axis=0), np.nanmax(values, axis=0))
 
 
-def _in_parts(steps: Floats, values: Floats, last: float, parts: int) -> Floats:
+def in_parts(steps: Floats, values: Floats, last: float, parts: int) -> Floats:
     """The mean of the values in each part of the axis, which holds its right end."""
     part = np.clip(np.ceil(steps / last * parts - 1e-9).astype(int) - 1, 0, parts - 1)
     known = np.isfinite(values)

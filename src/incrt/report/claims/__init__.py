@@ -26,6 +26,8 @@ def judge(material: Material, preset: str) -> list[Verdict]:
         sweeps.best_cooldown_spreads_least(runs),
         heads.growth_is_continuous(every_run),
         heads.prunes_within_bound(every_run),
+        heads.jumps_keep_together(every_run),
+        heads.heads_are_alike(runs),
         heads.rank_settles(runs),
         heads.rests_in_interval(runs),
         performance.smallest_spread(runs),

@@ -26,7 +26,7 @@ def all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
 
 def all_match(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     """Whether the runs of each pair do as well as the others, or better."""
-    holds, fails = "No interval reaches beyond the margin.", "Clearly worse, and perhaps beyond the margin"
+    holds, fails = "No interval reaches beyond the margin.", "Worse, and clearly beyond the margin"
     return _of_all(claim, pairs, matching(pairs), study, holds, fails)
 
 
@@ -42,8 +42,7 @@ def _of_all(
         "does not hold": f"{fails}: {labels(judged, judgement)}.",
         "cannot tell": f"Too few runs to tell, or more diverged on one side: {labels(judged, judgement)}.",
     }[judgement]
-    figures = [(each.label, difference_text(each.comparison)) for each in judged]
-    ours = "; ".join(f"{label}: {f'{text} points' if text else 'no figures'}" for label, text in figures)
+    ours = "; ".join(f"{each.label}: {_points(each)}" for each in judged)
     return Verdict(claim, count(pairs), f"{ours}{left_out(pairs)}", judgement, why)
 
 
@@ -79,6 +78,13 @@ def left_out(pairs: Sequence[Pair]) -> str:
     """How many have no part in the comparisons, if any."""
     lost = diverged(_all(pairs))
     return f" (diverged and left out: {lost})" if lost else ""
+
+
+def _points(judged: Judged) -> str:
+    text = difference_text(judged.comparison)
+    if text is None:
+        return "no figures"
+    return f"{text} points" + ("" if judged.margin is None else f", margin {number(judged.margin)}")
 
 
 def _all(pairs: Sequence[Pair]) -> list[Outcome]:

@@ -7,6 +7,7 @@ from incrt.report import paper
 from incrt.report.claims.verdicts import Claim, Verdict, named, no_runs, universal, without_exception
 from incrt.report.outcomes import Outcome
 from incrt.report.selection import COMPARISON, Runs, distinct
+from incrt.report.wording import number
 
 
 def saturates(runs: Runs) -> Verdict:
@@ -97,6 +98,42 @@ def prunes_within_bound(found: Sequence[Outcome]) -> Verdict:
     if worst := [each.worst_prune_jump for each, _ in parts if each.worst_prune_jump is not None]:
         ours += f", of a single context {max(worst):.3g} of it"
     return Verdict(claim, sum(each.prunes for each, _ in parts), ours, judgement, why)
+
+
+def jumps_keep_together(found: Sequence[Outcome]) -> Verdict:
+    """Of all runs that were concluded."""
+    claim = Claim(
+        "all jumps",
+        "The jumps of all events of a run together stay within their bound.",
+        "section 5.3, corollary on no regression, (b)",
+        "proved",
+    )
+    known = [each for each in found if each.cumulative_holds is not None]
+    if not known:
+        return no_runs(claim, "main")
+    beyond = [each for each in known if not each.cumulative_holds]
+    why = f"Exceptions: {named(beyond)}." if beyond else "In every run they do."
+    judgement = without_exception(len(beyond), enough=True)
+    return Verdict(claim, len(known), f"{len(known) - len(beyond)}/{len(known)}", judgement, why)
+
+
+def heads_are_alike(runs: Runs) -> Verdict:
+    """Of the main runs: what the lemma on the balance of rank and head count assumes."""
+    least, most = paper.BETA
+    claim = Claim(
+        "equidistribution",
+        f"At the end the outputs of a run's heads are within a factor of {most} of each other.",
+        "appendix A, remark on equidistribution",
+        f"β between {least} and {most}, approximately",
+    )
+    found = [(each, each.beta) for each in runs.grown() if each.beta is not None]
+    if not found:
+        return no_runs(claim, "main")
+    apart = [each for each, beta in found if beta > most]
+    betas = [beta for _, beta in found]
+    ours = f"{len(found) - len(apart)}/{len(found)}; β from {number(min(betas), 1)} to {number(max(betas), 1)}"
+    runs_found = [each for each, _ in found]
+    return universal(claim, runs_found, apart, ours, "In every run they are.", runs.given_up(*COMPARISON))
 
 
 def rank_settles(runs: Runs) -> Verdict:

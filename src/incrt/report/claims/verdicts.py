@@ -9,8 +9,8 @@ Better than
     contains zero and excludes half of what the paper reports. Otherwise the runs cannot tell. What the paper reports is
     taken as the ratio of the two errors: where all errors are small, so is the difference that the same ratio makes.
 Match or exceed
-    It holds if the upper end of the 95 % Welch interval is at most 5 % of the others' mean error; it does not hold if
-    the interval lies above zero and reaches beyond that.
+    The margin is 5 % of the others' mean error. It holds if the whole 95 % Welch interval is below the margin, and does
+    not hold if it is wholly beyond.
 A rate
     It does not hold if the rate is below the paper's and Fisher's exact test of the two counts says p < 0.05; else it
     holds if the lower end of the Wilson interval is above 5 %.
@@ -96,6 +96,8 @@ class Judged:
     label: str
     comparison: Comparison
     judgement: Judgement
+    margin: float | None = None
+    """Up to which a difference is none, where there is one."""
 
 
 def all_of(judgements: Iterable[Judgement]) -> Judgement:
@@ -162,7 +164,7 @@ def matching(pairs: Sequence[Pair]) -> list[Judged]:
     found = []
     for pair in pairs:
         margin = MATCHING * (100 + (summarise(deltas(pair.others)).mean or 0.0))
-        found.append(_judged(pair, len(pairs), partial(_matches, margin=margin)))
+        found.append(replace(_judged(pair, len(pairs), partial(_matches, margin=margin)), margin=margin))
     return found
 
 
@@ -220,7 +222,7 @@ def _is_better(usual: Ends, wide: Ends, expected: float) -> Judgement:
 def _matches(usual: Ends, wide: Ends, margin: float) -> Judgement:
     if usual[1] <= margin:
         return "holds"
-    return "does not hold" if wide[0] > 0 else "cannot tell"
+    return "does not hold" if wide[0] > margin else "cannot tell"
 
 
 def _is_the_same(usual: Ends, wide: Ends, margin: float) -> Judgement:

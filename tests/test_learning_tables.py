@@ -1,0 +1,71 @@
+"""Tables of learning hold what SciPy makes of the histories."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_up import around, material, sample
+from scipy import stats
+
+from incrt.report.outcomes import History, Material
+from incrt.report.tables.of_learning import learning_tables
+
+NOTHING = np.zeros(0)
+STEPS = np.arange(500.0, 50_001, 500)
+
+
+def history(returns: np.ndarray) -> History:
+    return History(1, STEPS, returns, NOTHING, (), NOTHING, NOTHING, NOTHING, np.zeros((0, 0)))
+
+
+@pytest.fixture(scope="module")
+def studied() -> Material:
+    """Five runs of each of two variants; the second learns later and gets further."""
+    made = material(
+        sample("hundred", "runtime", 5.0, around(-50, 5, 5)),
+        sample("hundred", "static K=8", 5.0, around(-50, 5, 5), encoder="static"),
+        compare="runtime",
+    )
+    random = np.random.default_rng(0)
+    curves = {"runtime": -1000 / STEPS, "static K=8": -20_000 / STEPS + 1}
+    histories = {each.folder: history(curves[each.variant] + random.normal(size=len(STEPS))) for each in made.outcomes}
+    return replace(made, histories=histories)
+
+
+def test_each_tenth_is_compared_with_the_same_tenth(studied: Material) -> None:
+    (table,) = learning_tables(studied, "paper")
+    assert table.name == "learning-hundred"
+    assert [row.cells[2] for row in table.rows] == 2 * [f"{i * 5000} to {i * 5000 + 5000}" for i in range(10)]
+    values = {
+        variant: np.array(
+            [
+                studied.histories[each.folder].returns.reshape(10, 10).mean(1)
+                for each in studied.outcomes
+                if each.variant == variant
+            ]
+        )
+        for variant in ("runtime", "static K=8")
+    }
+    for tenth, row in enumerate(table.rows[10:]):
+        own, other = (values[name][:, tenth] for name in ("static K=8", "runtime"))
+        interval = stats.ttest_ind(own, other, equal_var=False).confidence_interval()
+        shown = [f"{figure:.2f}" for figure in (own.mean() - other.mean(), *interval)]
+        assert re.findall(r"-?\d+\.\d+", (row.cells[5] or "").replace("\N{MINUS SIGN}", "-")) == shown
+    assert all(row.cells[5] is None for row in table.rows[:10])
+
+
+def test_runs_of_another_length_or_without_a_history_have_no_part(studied: Material) -> None:
+    shorter = [replace(each, steps=40_000) if each.variant == "runtime" else each for each in studied.outcomes]
+    (table,) = learning_tables(replace(studied, outcomes=shorter), "paper")
+    assert {row.cells[5] for row in table.rows} == {None}
+    assert table.rows[0].cells[2] == "0 to 4000"
+    fewer = dict(list(studied.histories.items())[1:])
+    (table,) = learning_tables(replace(studied, histories=fewer), "paper")
+    assert [row.cells[3] for row in table.rows] == ["4"] * 10 + ["5"] * 10
+
+
+def test_a_study_that_compares_nothing_has_no_such_table(studied: Material) -> None:
+    alone = [replace(each, compare={}) for each in studied.studies]
+    assert learning_tables(replace(studied, studies=alone), "paper") == []
+    assert learning_tables(studied, "memory") == []
