@@ -1,7 +1,9 @@
 """The verdicts on the paper's claims: made-up runs on each side of each rule."""
 
 import dataclasses
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from made_up import WINDOWS, around, material, outcome, sample
@@ -30,7 +32,7 @@ def changed(runs: list[Outcome], **changes: object) -> list[Outcome]:
 
 def test_without_runs_nothing_can_be_told_and_the_command_is_named() -> None:
     found = judge(material(), "paper")
-    assert len(found) == 22
+    assert len(found) == 24
     assert {each.judgement for each in found} == {"cannot tell"}
     assert {each.n for each in found} == {0}
     assert {each.is_open for each in found if each.claim.name != "prune bound"} == {True}
@@ -365,3 +367,29 @@ def test_a_setting_without_runs_leaves_it_open() -> None:
     found = {each.claim.name: each for each in judge(dataclasses.replace(made, studies=[more]), "paper")}
     assert found["other settings"].judgement == "cannot tell"
     assert "N 2000" in found["other settings"].why
+
+
+@pytest.mark.parametrize(
+    ("changes", "judgement", "n"),
+    [
+        ({}, "holds", 30),
+        ({"beta": 3.0}, "holds", 30),
+        ({"beta": 3.1}, "does not hold", 30),
+        ({"beta": math.inf}, "does not hold", 30),
+        ({"beta": None}, "cannot tell", 29),
+    ],
+)
+def test_heads_put_out_alike_up_to_the_papers_factor(changes: dict[str, Any], judgement: str, n: int) -> None:
+    found = verdict("equidistribution", changed(main_runs(), **changes))
+    assert (found.judgement, found.n) == (judgement, n)
+    assert "from 2.5 to" in found.ours
+
+
+def test_all_jumps_of_a_run_together_are_judged_by_each_run_that_was_concluded() -> None:
+    assert verdict("all jumps", main_runs()).judgement == "holds"
+    assert verdict("all jumps", changed(main_runs(), cumulative_holds=False)).judgement == "does not hold"
+    found = verdict("all jumps", changed(main_runs(), cumulative_holds=None))
+    assert (found.judgement, found.n, found.ours) == ("holds", 29, "29/29")
+    unknown = [dataclasses.replace(each, cumulative_holds=None, beta=None) for each in main_runs()]
+    assert verdict("all jumps", unknown).is_open
+    assert verdict("equidistribution", unknown).is_open
