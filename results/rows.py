@@ -11,6 +11,10 @@ folder of each file is named after.
 compares, of these rows of runs, those whose variant is the first expression with those whose variant is the other, by
 preset and regime, each run once, with the statistics of the report.
 
+    python results/rows.py 'tables/*/claims.csv' [COLUMN~EXPRESSION ...] COLUMN ... --across
+
+puts what the presets have in the last column side by side, a column a preset.
+
     python results/rows.py --refresh DOCUMENT ...
 
 makes each table anew that stands in a Markdown document below such a command. The command is a line of its own, between
@@ -28,7 +32,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-_BETWEEN = "--between"
+_BETWEEN, _ACROSS = "--between", "--across"
 _OF_RUNS = ("preset", "tau_z", "variant", "folder", "failure", "delta_pct")
 FOLDER = Path(__file__).resolve().parent
 COMMAND = re.compile(
@@ -38,7 +42,7 @@ COMMAND = re.compile(
 
 def table(arguments: Sequence[str]) -> str:
     """What a command prints. Its arguments: a file or a pattern, then conditions and columns."""
-    name, *rest = arguments
+    name, *rest = [word for word in arguments if word != _ACROSS]
     words, compared = _split(rest)
     conditions = [_condition(word) for word in words if "~" in word]
     shown = [word for word in words if "~" not in word]
@@ -55,6 +59,9 @@ def table(arguments: Sequence[str]) -> str:
         raise ValueError(f"no row of {name} meets all conditions; in its rows {there}")
     if compared:
         found = _compared(found, *compared)
+        first, shown = [], list(found[0])
+    elif _ACROSS in arguments:
+        found = _across(found, shown)
         first, shown = [], list(found[0])
     shown = list(dict.fromkeys([*first, *shown]))
     lines = [shown, ["---"] * len(shown), *([_cell(row[column]) for column in shown] for row in found)]
@@ -111,6 +118,18 @@ def _compared(rows: Sequence[dict[str, str]], variant: str, other: str) -> list[
     return found
 
 
+def _across(rows: Sequence[dict[str, str]], shown: Sequence[str]) -> list[dict[str, str]]:
+    """The rows that differ in preset and last column alone, as one."""
+    if "preset" not in rows[0]:
+        raise ValueError(f"{_ACROSS} is for files of several presets, such as 'tables/*/claims.csv'")
+    *alike, last = shown
+    presets, found = dict.fromkeys(row["preset"] for row in rows), dict[tuple[str, ...], dict[str, str]]()
+    for row in rows:
+        empty = {column: row[column] for column in alike} | dict.fromkeys(presets, "")
+        found.setdefault(tuple(row[column] for column in alike), empty)[row["preset"]] = row[last]
+    return list(found.values())
+
+
 def _deltas(rows: Sequence[dict[str, str]], variant: str) -> list[float]:
     """Of each run once, whatever studies name it; of runs that diverged none."""
     runs = {row["folder"]: row for row in rows if re.fullmatch(variant, row["variant"])}
@@ -163,6 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--refresh", action="store_true", help="the other arguments are documents")
     parser.add_argument("arguments", nargs="+", help="a file, conditions and columns; or documents")
+    parser.add_argument(_ACROSS, action="store_true", help="the last column of each preset side by side")
     parser.add_argument(_BETWEEN, nargs=2, metavar=("VARIANT", "OTHER"), help="the variants to be compared")
     options = parser.parse_args(arguments)
     try:
@@ -171,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 path.write_text(refreshed(path.read_text(encoding="utf-8")), encoding="utf-8")
         else:
             between = [_BETWEEN, *options.between] if options.between else []
-            print(table([*options.arguments, *between]), flush=True)
+            print(table([*options.arguments, *between, *([_ACROSS] if options.across else [])]), flush=True)
     except BrokenPipeError:  # whoever reads has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:

@@ -15,6 +15,8 @@ from incrt.report.outcomes import Outcome
 from incrt.report.statistics import rate
 from incrt.studies.study import comparisons
 
+SWEPT = [*sample("k_max", "K_max 4", 2.0, (-50, -51)), *sample("grace", "grace 1000", 2.0, (-50, -51))]
+
 
 def verdict(name: str, *samples: Sequence[Outcome], compare: str | None = None) -> Verdict:
     (found,) = [each for each in judge(material(*samples, compare=compare), "paper") if each.claim.name == name]
@@ -71,11 +73,12 @@ def test_said_of_every_run(name: str) -> None:
         "no prunes": {"prunes": 1},
         "steady state": {"inside": False},
     }
-    assert verdict(name, main_runs()).judgement == "holds"
-    assert verdict(name, main_runs(9)).judgement == "cannot tell"
-    assert verdict(name, main_runs()[:20]).judgement == "cannot tell"  # a regime is missing
-    refuted = verdict(name, changed(main_runs(), **exceptions[name]))
-    assert (refuted.judgement, refuted.n) == ("does not hold", 30)
+    swept = SWEPT if name == "no prunes" else []
+    assert verdict(name, main_runs(), swept).judgement == "holds"
+    assert verdict(name, main_runs(9), swept).judgement == "cannot tell"
+    assert verdict(name, main_runs()[:10], swept).judgement == "cannot tell"  # regimes are missing
+    refuted = verdict(name, swept, changed(main_runs(), **exceptions[name]))
+    assert (refuted.judgement, refuted.n) == ("does not hold", 30 + len(swept))
     assert "runtime τ_z 5 seed 51" in refuted.why
 
 
@@ -298,7 +301,15 @@ def test_guarantees_hold_as_soon_as_they_were_seen_and_one_event_refutes() -> No
 
 def test_prunes_of_our_own_variants_do_not_speak_against_the_paper() -> None:
     ours = outcome("sensitivity", "eps_prune 1e-2", 2.0, -50, prunes=1)
-    assert verdict("no prunes", main_runs(), [ours]).judgement == "holds"
+    assert verdict("no prunes", main_runs(), SWEPT, [ours]).judgement == "holds"
+
+
+def test_of_pruning_with_other_caps_and_cooldowns_nothing_is_said_without_runs() -> None:
+    caps = [each for each in SWEPT if each.study == "k_max"]
+    assert verdict("no prunes", main_runs()).why == "No run prunes, but there are none of study k_max and grace."
+    found = verdict("no prunes", main_runs(), caps)
+    assert (found.judgement, found.n) == ("cannot tell", 32)
+    assert verdict("no prunes", changed(main_runs(), prunes=1)).judgement == "does not hold"
 
 
 @pytest.mark.parametrize(

@@ -171,3 +171,14 @@ def test_it_works_from_anywhere(rows: Any, tmp_path: Path) -> None:
     assert (tmp_path / "two.md").read_text() == "Nothing.\n"
     missing = run("--refresh", "three.md")
     assert (missing.returncode, "No such file" in missing.stderr) == (2, True)
+
+
+def test_presets_stand_side_by_side(rows: Any) -> None:
+    assert rows.table(["tables/*/claims.csv", "claim", "n", "--across"]).splitlines() == [
+        "| claim | memory | paper |",
+        "| --- | --- | --- |",
+        "| It works. | 300 | 30 |",
+        "| It is small. | 40 | 0 |",
+    ]
+    with pytest.raises(ValueError, match="--across is for files of several presets"):
+        rows.table(["tables/paper/claims.csv", "claim", "n", "--across"])

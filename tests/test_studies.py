@@ -63,6 +63,18 @@ def copied(trained: tuple[Store, Study], folder: Path) -> tuple[Store, Study, li
     return store, study, store.planned(study)
 
 
+def test_a_run_that_was_only_gone_on_with_is_not_counted_as_trained(
+    trained: tuple[Store, Study], tmp_path: Path
+) -> None:
+    store, study, plan = copied(trained, tmp_path)
+    for name in ("conclusion.json", "policy.safetensors"):  # killed after its last checkpoint
+        (plan[0].folder / name).unlink()
+    shutil.rmtree(plan[1].folder)
+    found = work(one_task(store, study), say_nothing)
+    assert (found.problems, found.spent.runs) == ({}, 1)
+    assert all(standing(run, TESTS).state == "finished" for run in plan)
+
+
 def test_every_run_is_trained_and_evaluated_on_every_condition(trained: tuple[Store, Study]) -> None:
     store, study = trained
     for run in store.planned(study):
@@ -366,7 +378,7 @@ def test_the_report_leaves_out_what_it_cannot_read_and_says_so(
         (["study", "run", "quick", "--out", "FILE/there", "--device", "cpu"], "cannot be written"),
         (["study", "run", "quick", "--out", "OUT", "--device", "gpu"], "there is no gpu here"),
         (["study", "status", "OUT"], "holds no study"),
-        (["report", "OUT"], "holds no study"),
+        (["report", "OUT"], "there is no folder"),
     ],
 )
 def test_bad_input_is_refused_by_name(

@@ -11,7 +11,7 @@ from incrt.cli.study_display import failure_lines
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.report.outcomes import Material
 
-_OF_STUDIES = ("variant", "τ_z [s]", "n", "success", "Δ% ± CI95", "compared with", "difference [Welch95]")
+_OF_STUDIES = ("variant", "τ_z [s]", "condition", "n", "success", "Δ% ± CI95", "compared with", "difference [Welch95]")
 """The columns of a study's table that a terminal has room for."""
 
 
@@ -100,7 +100,9 @@ def _print_own_studies(material: Material) -> None:
             continue
         found = study_table(runs, record)
         places = {column.heading: place for place, column in enumerate(found.columns) if column.heading in _OF_STUDIES}
-        table = new_table(found.title, list(places), caption=record.about)
+        others = " and ".join(dict.fromkeys(record.compare.values()))
+        against = f" Differences are against {others}." if others else ""
+        table = new_table(found.title, list(places), caption=record.about + against)
         for row in found.rows:
             table.add_row(*("-" if row.cells[place] is None else row.cells[place] for place in places.values()))
         Console().print(table)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,7 +74,7 @@ class RunStudy:
                 log.print(f"seeds that were asked for before stay in the study: {format_seeds(study.seeds)}")
             plan = store.planned(study)
             with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
-                result = Schedule(store, study, backend, how).run(display.update, stop)
+                result = Schedule(store, study, backend, how).run(display.update, _saying_so(stop))
         finally:
             backend.close()
         store.note_command(
@@ -116,6 +117,20 @@ class RunStudy:
         log.print(f"incrt report {self.out} makes the report", markup=False, soft_wrap=True)
 
 
+def _saying_so(stop: Callable[[], bool]) -> Callable[[], bool]:
+    """The same, and once it is true it has been said: to save takes some seconds."""
+    said = False
+
+    def asked() -> bool:
+        nonlocal said
+        if stop() and not said:
+            said = True
+            log.print("stopping: what was done is being saved; a second Ctrl-C does not wait for that", soft_wrap=True)
+        return said
+
+    return asked
+
+
 def _local_device(asked: str) -> str:
     """Where workers will train; found out in a process of its own, since whoever asks keeps a piece of the GPU."""
     command = [sys.executable, "-c", f"from incrt.sac.population import find_device as f; print(f({asked!r}).platform)"]
@@ -137,6 +152,10 @@ class Status:
 
     def run(self) -> None:
         """Print a table a study."""
+        from incrt.report.archive import is_archive
+
+        if is_archive(self.folder):
+            raise ValueError(f"{self.folder} is the folder of a report, which has no runs to go on with")
         store = Store(self.folder)
         rows = []
         for study in store.studies():

@@ -23,11 +23,13 @@ def merge(materials: Sequence[tuple[Path, Material]]) -> Material:
     if len(materials) == 1:
         return materials[0][1]
     found = [material for _, material in materials]
-    rows = _rows(materials)
     records: defaultdict[Path, list[tuple[Path, StudyRecord]]] = defaultdict(list)
     for folder, material in materials:
         for record in material.studies:
             records[study_file(record.name, record.preset)].append((folder, record))
+    for same in records.values():
+        _check_same(same)
+    rows = _rows(materials)
     studies = [_study(records[file], rows) for file in sorted(records)]
     order = _Order(studies)
     outcomes = sorted(rows, key=order.of_outcome)
@@ -72,13 +74,14 @@ def _rows(materials: Sequence[tuple[Path, Material]]) -> list[Outcome]:
                 words = (f"study {row.study}", f"preset {row.preset}", cell_name(row.variant, row.tau_z), row.condition)
                 raise ValueError(
                     f"run {row.folder} came out differently in {home} and {folder} "
-                    f"({', '.join(filter(None, words))}); report on one of them at a time"
+                    f"({', '.join(filter(None, words))}); a run that was trained twice cannot be in one report: report "
+                    "on one folder at a time, or train with other seeds"
                 )
     return [row for _, row in known.values()]
 
 
-def _study(records: Sequence[tuple[Path, StudyRecord]], rows: Sequence[Outcome]) -> StudyRecord:
-    """A study as all these folders together were asked for it."""
+def _check_same(records: Sequence[tuple[Path, StudyRecord]]) -> None:
+    """Refuse studies of one name that are not the same."""
     home, first = records[0]
     for folder, record in records[1:]:
         one, other = _terms(first), _terms(record)
@@ -88,6 +91,11 @@ def _study(records: Sequence[tuple[Path, StudyRecord]], rows: Sequence[Outcome])
                 f"study {first.name}, preset {first.preset}, is not the same in {home} and {folder}: "
                 f"{term}: {one.get(term)!r}, and {other.get(term)!r}"
             )
+
+
+def _study(records: Sequence[tuple[Path, StudyRecord]], rows: Sequence[Outcome]) -> StudyRecord:
+    """A study as all these folders together were asked for it."""
+    _, first = records[0]
     tested = Counter(row.folder for row in rows if (row.study, row.preset) == (first.name, first.preset))
     failed = _first(dict(record.failed) for _, record in records)
     unread = []

@@ -180,7 +180,7 @@ class StudyRecord:
 
 @dataclass(frozen=True)
 class Command:
-    """A command that ran a study and came to its end, and where its time went, in seconds."""
+    """A command that ran a study and was not killed, and where its time went, in seconds."""
 
     study: str
     preset: str
@@ -190,7 +190,7 @@ class Command:
     begun: str
     wall_s: float
     runs: int
-    """That it trained."""
+    """That it trained from their first step to their last."""
     train_s: float
     compile_s: float
     evaluate_s: float

@@ -43,9 +43,13 @@ def read_folder(folder: Path) -> Material:
     """What a folder of studies holds, or what a report's folder keeps of one."""
     if is_archive(folder):
         return read_archive(folder)
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}")
     if not (folder / "studies").is_dir():
+        hint = "; incrt evaluate is for runs of incrt train" if any(folder.glob("**/config.json")) else ""
         raise ValueError(
-            f"{folder} holds no study and no report; it must be what incrt study run had as --out, or a report's folder"
+            f"{folder} holds no study and no report; it must be what incrt study run had as --out, "
+            f"or a report's folder{hint}"
         )
     return read_material(folder)
 

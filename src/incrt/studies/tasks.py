@@ -48,6 +48,7 @@ class Spent:
     """How many runs were trained, and where the time of workers went, in seconds."""
 
     runs: int = 0
+    """From their first step to their last: those that were only gone on with took less than they would have."""
     train_s: float = 0.0
     """All that training takes besides compiling, writing checkpoints for example."""
     compile_s: float = 0.0

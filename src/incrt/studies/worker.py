@@ -44,13 +44,14 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
                 found.problems[str(run.folder)] = f"is not trained: incrt study run with study {studies} trains it"
         elif unfinished:
             begin = time.monotonic()
+            fresh = [run for run in unfinished if not (run.folder / "config.json").exists()]
             try:
                 _train(task, unfinished, found, warn)
             except ValueError as error:  # of no one run: a device that is not there, for example
                 found.problems |= {str(run.folder): str(error) for run in unfinished}
             found.spent.compile_s = _length(each for each in _compilations() if each[0] >= begin)
             found.spent.train_s = time.monotonic() - begin - found.spent.compile_s
-            found.spent.runs = sum(is_over(run.folder) for run in unfinished)
+            found.spent.runs = sum(is_over(run.folder) for run in fresh)
         trained = [run for run in task.runs if is_over(run.folder)]
         left_out = {*found.problems, *found.held}
         was_stopped = any(run not in trained and str(run.folder) not in left_out for run in task.runs)

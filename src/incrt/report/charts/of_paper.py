@@ -135,7 +135,8 @@ def heads(view: View) -> Chart | None:
         "figure-5-heads",
         "Active heads K(t) while training",
         f"The paper's Figure 5. Of each regime the seed with the median Δ% ({variant} of study {study}). Dashed: a "
-        "head grows; dotted: one is pruned. Grey: the paper's schedule, from one head to its cap of eight.",
+        "head grows; dotted: one is pruned. Grey, where the training is as long: the paper's schedule, from one head "
+        "to its cap of eight.",
         view.preset,
         (study,),
         tuple(panels),

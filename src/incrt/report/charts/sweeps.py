@@ -39,7 +39,7 @@ def _sweep(view: View, study: str, name: str, title: str, of_paper: str) -> Char
     record = view.runs.study(study)
     if record is None:
         return None
-    cells = [view.runs.cell(study, variant, tau_z) for variant in record.variants for tau_z in regimes(record)]
+    cells = [view.runs.everywhere(study, variant, tau_z) for variant in record.variants for tau_z in regimes(record)]
     if not any(map(deltas, cells)):
         return None
     return Chart(
@@ -65,7 +65,7 @@ def _means(view: View, record: StudyRecord, tau_z: float) -> Panel:
         line = at(*ends), at(static.mean, static.mean)
         series.append(Series("line", *line, _STATIC_COLOUR, label, dash="dash", notes=(note, note), tau_z=tau_z))
     for index, variant in enumerate(record.variants):
-        look, runs = view.look(variant), view.sound(record.name, variant, tau_z)
+        look, runs = view.look(variant), view.everywhere(record.name, variant, tau_z)
         place = Place(index, 0.3, tau_z, variant)
         series += seed_dots(runs, "delta_pct", look.colour, replace(place, x=index - 0.22))
         # The axis names the variants.
@@ -82,7 +82,7 @@ def _spreads(view: View, record: StudyRecord, tau_z: float) -> Panel:
     series: list[Series] = []
     for index, variant in enumerate(record.variants):
         place = Place(index - 0.19, 0.36, tau_z, variant)
-        spread = summarise(deltas(view.sound(record.name, variant, tau_z))).std
+        spread = summarise(deltas(view.everywhere(record.name, variant, tau_z))).std
         if spread is not None:
             bar = at(place.x), at(spread), view.look(variant).colour
             note = f"{variant}: {number(spread)}"

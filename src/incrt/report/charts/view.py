@@ -24,6 +24,10 @@ class View:
         """Of the runs that differ in their seeds alone, those whose figures count."""
         return [each for each in self.runs.cell(study, variant, tau_z, condition) if each.is_sound]
 
+    def everywhere(self, study: str, variant: str, tau_z: float) -> list[Outcome]:
+        """The same, also those that other studies have of the same settings."""
+        return [each for each in self.runs.everywhere(study, variant, tau_z) if each.is_sound]
+
     def growing(self) -> tuple[str, str] | None:
         """Study and variant whose heads are shown: main's, or else the first in which heads grew."""
         places = [(study.name, variant) for study in self.runs.studies for variant in study.variants]

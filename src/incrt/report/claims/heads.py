@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from incrt.report import paper
 from incrt.report.claims.verdicts import Claim, Verdict, named, no_runs, universal, without_exception
@@ -58,7 +59,12 @@ def never_prunes(runs: Runs) -> Verdict:
         return no_runs(claim, "main")
     pruning = [each for each in found if each.prunes]
     ours = f"{sum(each.prunes for each in found)} prunes in {len(found)} runs"
-    return universal(claim, found, pruning, ours, "No run prunes.", runs.given_up(*COMPARISON, "k_max", "grace"))
+    verdict = universal(claim, found, pruning, ours, "No run prunes.", runs.given_up(*COMPARISON, "k_max", "grace"))
+    missing = [name for name in ("k_max", "grace") if not runs.of(name)]
+    if verdict.judgement == "holds" and missing:
+        why = f"No run prunes, but there are none of study {' and '.join(missing)}."
+        return replace(verdict, judgement="cannot tell", why=why)
+    return verdict
 
 
 def growth_is_continuous(found: Sequence[Outcome]) -> Verdict:

@@ -24,7 +24,8 @@ _COLUMNS = (
 _NOTES = (
     "A batch is the most runs that were trained together.",
     "All times but the wall's are those of workers, added up: more than the wall's where several worked at once.",
-    "Workers that died are not counted, and commands that ran side by side shared the device.",
+    "Runs trained are those that the command trained from their first step to their last; the time of others counts.",
+    "Workers and commands that died are not counted, and commands that ran side by side shared the device.",
     f"The paper trains run by run, {paper.MINUTES_A_RUN[0]} to {paper.MINUTES_A_RUN[1]} minutes each on an A100.",
     "How many times as fast, once counts training alone, and once the command's wall time with all that it did.",
 )
