@@ -238,6 +238,17 @@ def test_a_folder_that_is_neither_is_refused(tmp_path: Path, capsys: pytest.Capt
     assert ended.value.code == 2
     said = capsys.readouterr().err.replace("\n", " ")
     assert "holds no study and no report; it must be what incrt study run had as --out, or a report's folder" in said
+    (tmp_path / "seed-42").mkdir()
+    (tmp_path / "seed-42" / "config.json").touch()
+    with pytest.raises(SystemExit):
+        main(["report", str(tmp_path)])
+    assert "incrt evaluate is for runs of incrt train" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_report_has_no_runs_whose_status_could_be_shown(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["study", "status", str(archive)])
+    assert "is the folder of a report" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_studies_count_more_than_a_report_in_the_same_folder(archive: Path) -> None:

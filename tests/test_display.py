@@ -13,6 +13,7 @@ from small_runs import SAC, small_run
 from incrt.certificates import GrowCertificate
 from incrt.cli import display as display_module
 from incrt.cli.display import Display
+from incrt.cli.study import _saying_so
 from incrt.runtime import Decision
 from incrt.sac.learner import Losses
 from incrt.sac.population import News
@@ -139,3 +140,10 @@ def test_runs_that_are_over_are_counted() -> None:
     with Display([Path("seed-1"), Path("seed-2")], Console(file=text, width=200), tensorboard=False) as display:
         display.update(population(at(STEPS), at(0)), News([], []))
     assert lines_of(text) == ["1 of 2 runs are trained already"]
+
+
+def test_that_a_study_is_being_stopped_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    answers = iter((False, True, True))
+    stop = _saying_so(lambda: next(answers))
+    assert [stop(), stop(), stop()] == [False, True, True]
+    assert capsys.readouterr().err.count("stopping: what was done is being saved") == 1

@@ -79,10 +79,8 @@ def growth_is_continuous(found: Sequence[Outcome]) -> Verdict:
     if not jumps:
         return no_runs(claim, "main")
     jumping = [each for each, jump in jumps if jump != 0]
-    why = f"Exceptions: {named(jumping)}." if jumping else "No growth moves the policy."
-    judgement = without_exception(len(jumping), enough=True)
     ours = f"largest jump {max(jump for _, jump in jumps):.3g}"
-    return Verdict(claim, sum(each.grows for each, _ in jumps), ours, judgement, why)
+    return _proved(claim, sum(each.grows for each, _ in jumps), jumping, ours, "No growth moves the policy.")
 
 
 def prunes_within_bound(found: Sequence[Outcome]) -> Verdict:
@@ -98,12 +96,10 @@ def prunes_within_bound(found: Sequence[Outcome]) -> Verdict:
         why = "No head was pruned; incrt study run sensitivity has a variant that prunes more easily."
         return Verdict(claim, 0, "no prunes", "cannot tell", why, is_open=True)
     beyond = [each for each, part in parts if not part <= 1]
-    why = f"Exceptions: {named(beyond)}." if beyond else "Every jump stays within its bound."
-    judgement = without_exception(len(beyond), enough=True)
     ours = f"largest jump {max(part for _, part in parts):.3g} of its bound"
     if worst := [each.worst_prune_jump for each, _ in parts if each.worst_prune_jump is not None]:
         ours += f", of a single context {max(worst):.3g} of it"
-    return Verdict(claim, sum(each.prunes for each, _ in parts), ours, judgement, why)
+    return _proved(claim, sum(each.prunes for each, _ in parts), beyond, ours, "Every jump stays within its bound.")
 
 
 def jumps_keep_together(found: Sequence[Outcome]) -> Verdict:
@@ -118,9 +114,13 @@ def jumps_keep_together(found: Sequence[Outcome]) -> Verdict:
     if not known:
         return no_runs(claim, "main")
     beyond = [each for each in known if not each.cumulative_holds]
-    why = f"Exceptions: {named(beyond)}." if beyond else "In every run they do."
-    judgement = without_exception(len(beyond), enough=True)
-    return Verdict(claim, len(known), f"{len(known) - len(beyond)}/{len(known)}", judgement, why)
+    return _proved(claim, len(known), beyond, f"{len(known) - len(beyond)}/{len(known)}", "In every run they do.")
+
+
+def _proved(claim: Claim, n: int, exceptions: Sequence[Outcome], ours: str, holds: str) -> Verdict:
+    """The verdict on what is proved, and so can only be contradicted: it holds as soon as it was seen once."""
+    why = f"Exceptions: {named(exceptions)}." if exceptions else holds
+    return Verdict(claim, n, ours, without_exception(len(exceptions), enough=True), why)
 
 
 def heads_are_alike(runs: Runs) -> Verdict:
