@@ -95,9 +95,13 @@ def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[
         failed=(("runtime-tau2-w50/seed-60", "no space left on device"),) if name == "main" else (),
         unread=(),
         configuration={
-            cell_name(variant, tau_z): {"bench": {"preset": preset}, "encoder": {"k_max": 8}, "sac": {"steps": 50_000}}
+            cell_name(variant, tau_z): {
+                "bench": {"preset": preset, "tau_z": tau_z, "window": window},
+                "encoder": {"encoder": _SAME.get(variant, variant)},
+                "sac": {"steps": 50_000},
+            }
             for variant in variants
-            for tau_z in regimes
+            for tau_z, window in regimes.items()
         },
         command=command_for(name, preset, range(42, 42 + seeds)),
     )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_report import MIDDLE, STUDIES, report_material
+from made_up_report import CONDITIONS, MIDDLE, STUDIES, report_material
 
 from incrt.cli import main
 from incrt.report.archive import write_archive
@@ -106,11 +106,16 @@ def test_each_variant_s_own_controllers_come_in_the_order_of_the_cells() -> None
     (study,) = [each for each in WHOLE.studies if each.name == "static"]
     some = [each for each in WHOLE.references if each.study == "static"]
     # All variants share a bench at 1 s; at 2 s each has its own.
+    settings = {
+        cell: parts | {"bench": parts["bench"] | ({"eta_max": cell} if "2 s" in cell else {})}
+        for cell, parts in study.configuration.items()
+    }
     wanted = [each for each in some if each.tau_z == 1.0] + [
         replace(each, variant=variant) for variant in study.variants for each in some if each.tau_z == 2.0
     ]
     parts = ([each for each in wanted if each.tau_z == tau_z] for tau_z in (2.0, 1.0))
-    one, other = (replace(WHOLE, references=each) for each in parts)
+    whole = replace(part(lambda each: each.study == "static"), studies=[replace(study, configuration=settings)])
+    one, other = (replace(whole, references=each) for each in parts)
     assert merge([(ONE, one), (OTHER, other)]).references == wanted
 
 
@@ -165,13 +170,39 @@ def test_a_run_that_another_folder_has_finished_has_not_failed() -> None:
         assert dict(found.failed) == {half: "the disk was full", gone: said}
 
 
-def test_controllers_are_missing_only_if_no_folder_has_them() -> None:
-    missing = (f"{references_of(CELL)}: cannot be read",)
-    found = [
-        merge([(ONE, changed(unread=one)), (OTHER, changed(unread=other))]).studies[0].unread
-        for one, other in ((missing, missing), (missing, ()), ((), missing), (missing, ("others: cannot be read",)))
-    ]
-    assert found == [missing, (), (), ()]
+@pytest.mark.parametrize("tests", [("",), tuple(CONDITIONS), ("", *CONDITIONS)], ids=["training", "others", "all"])
+def test_controllers_are_missing_only_if_no_folder_has_them(tests: tuple[str, ...]) -> None:
+    whole = part(lambda each: each.study == "robustness")
+    (study,) = whole.studies
+    first, second, *_ = (f"{references_of(cell)}: cannot be read" for cell in study.configuration)
+    gone = [each for each in whole.references if each.tau_z != 1.0 or each.condition not in tests]
+    has, lacks, lacks_more = (
+        replace(whole, studies=[replace(study, unread=unread)], references=references)
+        for unread, references in (((), whole.references), ((first,), gone), ((first, second), gone))
+    )
+    for folders, unread in (([lacks, lacks], (first,)), ([has, lacks], ()), ([lacks_more, has], ())):
+        (found,) = merge(list(zip((ONE, OTHER), folders, strict=True))).studies
+        assert found.unread == unread
+    assert merge([(ONE, lacks_more), (OTHER, lacks)]).studies[0].unread == (first,)  # the second is there
+
+
+def test_studies_share_what_only_one_of_them_has_as_in_one_folder() -> None:
+    whole = part(lambda each: each.study != "robustness")
+    main, static = whole.studies
+    one = part(lambda each: each.study == "main")
+    unread = tuple(f"{references_of(cell)}: cannot be read" for cell in static.configuration if "runtime" in cell)
+    own = part(lambda each: each.study == "static" and each.variant != "runtime")
+    other = replace(own, studies=[replace(static, unread=unread)], references=[])
+    for folders in ([(ONE, one), (OTHER, other)], [(OTHER, other), (ONE, one)]):
+        found = merge(folders)
+        assert (found.studies, found.outcomes, found.references) == ([main, static], whole.outcomes, whole.references)
+    # A run of other settings is another run.
+    cell = "runtime, tau_z = 2 s"
+    settings = static.configuration | {cell: static.configuration[cell] | {"sac": {"steps": 9}}}
+    other = replace(other, studies=[replace(static, configuration=settings)])
+    found = merge([(ONE, one), (OTHER, other)])
+    lacking = [each for each in whole.outcomes if each not in found.outcomes]
+    assert {(each.study, each.variant, each.tau_z) for each in lacking} == {("static", "runtime", 2.0)}
 
 
 # --- what contradicts ----------------------------------------------------------------------------------------------

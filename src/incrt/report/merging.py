@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from incrt.report.outcomes import History, Material, Outcome, Reference, StudyRecord
 from incrt.report.reading import cell_name, command_for, references_of
+from incrt.report.sharing import benches, shared_references, shared_runs
 from incrt.studies.store import study_file
 
 _ALIKE = ("variants", "regimes", "conditions", "compare", "trained_by")
@@ -29,11 +30,14 @@ def merge(materials: Sequence[tuple[Path, Material]]) -> Material:
             records[study_file(record.name, record.preset)].append((folder, record))
     for same in records.values():
         _check_same(same)
+    asked = [_study(records[file]) for file in sorted(records)]
     rows = _rows(materials)
-    studies = [_study(records[file], rows) for file in sorted(records)]
+    rows += shared_runs(asked, rows)
+    references = list(_first({each.key: each for each in material.references} for material in found).values())
+    references += shared_references(asked, references)
+    studies = [_with_what_is_missing(each, rows, references) for each in asked]
     order = _Order(studies)
     outcomes = sorted(rows, key=order.of_outcome)
-    references = _first({each.key: each for each in material.references} for material in found)
     histories: defaultdict[str, list[History]] = defaultdict(list)
     for material in found:
         for run, history in material.histories.items():
@@ -43,7 +47,7 @@ def merge(materials: Sequence[tuple[Path, Material]]) -> Material:
     return Material(
         studies=studies,
         outcomes=outcomes,
-        references=sorted(references.values(), key=order.of_reference),
+        references=sorted(references, key=order.of_reference),
         histories={run: max(histories[run], key=_fullness) for run in runs if run in histories},
         episodes={run: episodes[run] for run in runs if run in episodes},
         made_by=list({json.dumps(each, sort_keys=True): each for one in found for each in one.made_by}.values()),
@@ -93,24 +97,38 @@ def _check_same(records: Sequence[tuple[Path, StudyRecord]]) -> None:
             )
 
 
-def _study(records: Sequence[tuple[Path, StudyRecord]], rows: Sequence[Outcome]) -> StudyRecord:
-    """A study as all these folders together were asked for it."""
+def _study(records: Sequence[tuple[Path, StudyRecord]]) -> StudyRecord:
+    """A study as all these folders together were asked for it, with all that any of them could not do or read."""
     _, first = records[0]
-    tested = Counter(row.folder for row in rows if (row.study, row.preset) == (first.name, first.preset))
-    failed = _first(dict(record.failed) for _, record in records)
-    unread = []
-    for cell in first.configuration:
-        said = [[each for each in one.unread if each.startswith(f"{references_of(cell)}: ")] for _, one in records]
-        unread += said[0] if all(said) else []
     seeds = tuple(sorted({seed for _, record in records for seed in record.seeds}))
+    said = [each for _, record in records for each in record.unread]
+    cells = [references_of(cell) for cell in first.configuration]
+    unread = [next((each for each in said if each.startswith(f"{cell}: ")), None) for cell in cells]
     return replace(
         first,
         seeds=seeds,
         runs_wanted=len(first.configuration) * len(seeds),
-        # Another folder may have done what one could not.
-        failed=tuple((run, why) for run, why in failed.items() if tested[run] <= len(first.conditions)),
-        unread=tuple(unread),
+        failed=tuple(_first(dict(record.failed) for _, record in records).items()),
+        unread=tuple(filter(None, unread)),
         command=command_for(first.name, first.preset, seeds),
+    )
+
+
+def _with_what_is_missing(study: StudyRecord, rows: Sequence[Outcome], references: Sequence[Reference]) -> StudyRecord:
+    """The study's record, without what one folder could not do and another has done."""
+    place = study.name, study.preset
+    tested = Counter(row.folder for row in rows if (row.study, row.preset) == place)
+    known = {each.key[:-1] for each in references}
+    conditions = ("", *study.conditions)
+    missing = [
+        f"{references_of(bench.cell)}: "
+        for bench in benches(study)
+        if any((*place, bench.variant, bench.tau_z, condition) not in known for condition in conditions)
+    ]
+    return replace(
+        study,
+        failed=tuple((run, why) for run, why in study.failed if tested[run] < len(conditions)),
+        unread=tuple(each for each in study.unread if each.startswith(tuple(missing))),
     )
 
 
