@@ -265,6 +265,15 @@ def test_all_stills_are_written(
         assert (folder / svg.name).read_bytes() == svg.read_bytes()
 
 
+def test_what_has_not_been_begun_is_not_drawn_when_drawing_ends_early(tmp_path: Path) -> None:
+    line = Series("line", np.array([0.0, 1]), np.array([0.0, 1]), GREY, "line")
+    charts = [Chart(f"chart-{i}", "", "", "paper", (), (Panel("", "", "", (line,)),), 1) for i in range(80)]
+    (tmp_path / "chart-0.png").mkdir()  # no file can be written there
+    with pytest.raises(IsADirectoryError):
+        write_all_stills({tmp_path: charts})
+    assert len(list(tmp_path.glob("*.svg"))) < 40
+
+
 def test_still_of_words_with_dollars(tmp_path: Path) -> None:
     line = Series("line", np.array([0.0, 1]), np.array([0.0, 1]), GREY, "a $x$ of b$")
     chart = Chart("dollars", "$ and $", "", "paper", (), (Panel("", "", "", (line,)),), 1)

@@ -266,14 +266,30 @@ def _cell(
     common: Mapping[str, Mapping[str, Any]],
     own: Mapping[str, Mapping[str, Any]],
 ) -> Cell:
-    fields = {part: {**common.get(part, {}), **own.get(part, {})} for part in _PARTS}
     try:
-        return Cell(
-            variant,
-            preset(preset_name, **{**regime, **fields["bench"]}),
-            encoder_preset(preset_name, **fields["encoder"]),
-            runtime_preset(preset_name, **fields["runtime"]),
-            SacConfig().replace(**fields["sac"]),
-        )
+        return _settled(variant, preset_name, regime, common, own)
     except ValueError as error:
-        raise ValueError(f"variant {variant!r}: {error}") from None
+        where = f"variant {variant!r}"
+        for others, name in ((common, "common"), ({}, f"regime {regime!r}")):  # wrong without the variant, or both
+            try:
+                _settled(variant, preset_name, regime, others, {})
+            except ValueError as without:
+                where = name if str(without) == str(error) else where
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _settled(
+    variant: str,
+    preset_name: str,
+    regime: Mapping[str, Any],
+    common: Mapping[str, Mapping[str, Any]],
+    own: Mapping[str, Mapping[str, Any]],
+) -> Cell:
+    fields = {part: {**common.get(part, {}), **own.get(part, {})} for part in _PARTS}
+    return Cell(
+        variant,
+        preset(preset_name, **{**regime, **fields["bench"]}),
+        encoder_preset(preset_name, **fields["encoder"]),
+        runtime_preset(preset_name, **fields["runtime"]),
+        SacConfig().replace(**fields["sac"]),
+    )

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -71,9 +72,14 @@ def write_all_stills(charts: Mapping[Path, Sequence[Chart]]) -> None:
         return
     try:
         # Not forked: the threads of JAX would be lost in the middle of what they do.
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            for done in [pool.submit(write_stills, chart, folder) for chart, folder in drawn]:
-                done.result()
+        context, deaf = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_IGN)
+        with ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=deaf) as pool:
+            try:
+                for done in [pool.submit(write_stills, chart, folder) for chart, folder in drawn]:
+                    done.result()
+            except BaseException:  # an interrupt too: nobody waits for what has not been begun
+                pool.shutdown(cancel_futures=True)
+                raise
     except BrokenProcessPool:  # killed, or started by a script that cannot be started twice
         for chart, folder in drawn:
             write_stills(chart, folder)
