@@ -336,6 +336,7 @@ def test_the_report_is_made_from_its_rows(
     for word in ("Study small, preset memory", "all heads", "clairvoyant", "Small runs.", "Differences are against"):
         assert word in " ".join(printed.split())
     assert "condition" in printed
+    assert "…" not in printed  # nothing is cut off
     assert "<html" in (tmp_path / "report" / "report.html").read_text()
     material = read_material(store.path)
     outcomes = from_csv((tmp_path / "report" / "runs.csv").read_text(), Outcome)

@@ -13,6 +13,7 @@ from incrt.report.outcomes import Material
 
 _OF_STUDIES = ("variant", "τ_z [s]", "condition", "n", "success", "Δ% ± CI95", "compared with", "difference [Welch95]")
 """The columns of a study's table that a terminal has room for."""
+_NAMES = ("variant", "condition", "compared with")
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,15 @@ def _print_own_studies(material: Material) -> None:
         if record.name in declared_studies() or not runs.of(record.name):
             continue
         found = study_table(runs, record)
-        places = {column.heading: place for place, column in enumerate(found.columns) if column.heading in _OF_STUDIES}
-        others = " and ".join(dict.fromkeys(record.compare.values()))
-        against = f" Differences are against {others}." if others else ""
+        others = list(dict.fromkeys(record.compare.values()))
+        left_out = {"compared with": len(others) < 2, "success": bool(record.conditions)}
+        shown = [name for name in _OF_STUDIES if not left_out.get(name)]
+        places = {column.heading: place for place, column in enumerate(found.columns) if column.heading in shown}
+        against = f" Differences are against {' and '.join(others)}." if others else ""
         table = new_table(found.title, list(places), caption=record.about + against)
+        for column in table.columns:
+            if column.header in _NAMES:  # a name may take two lines, a figure is read in one
+                column.no_wrap, column.overflow = False, "fold"
         for row in found.rows:
             table.add_row(*("-" if row.cells[place] is None else row.cells[place] for place in places.values()))
         Console().print(table)
