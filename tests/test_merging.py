@@ -17,7 +17,7 @@ from incrt.report.build import build_report
 from incrt.report.drawn import only_drawn
 from incrt.report.merging import merge
 from incrt.report.outcomes import Material, Outcome, StudyRecord
-from incrt.report.reading import command_for, references_of
+from incrt.report.reading import cell_name, command_for, references_of
 
 ONE, OTHER = Path("one"), Path("other")
 WHOLE = report_material(("memory",), {name: STUDIES[name] for name in ("main", "robustness", "static")}, seeds=4)
@@ -205,6 +205,77 @@ def test_studies_share_what_only_one_of_them_has_as_in_one_folder() -> None:
     assert {(each.study, each.variant, each.tau_z) for each in lacking} == {("static", "runtime", 2.0)}
 
 
+def _small_study(
+    name: str, preset: str, benches: dict[str, dict[str, Any]], conditions: dict[str, dict[str, Any]]
+) -> StudyRecord:
+    """A study at 5 s whose variants differ in their benches."""
+    return replace(
+        FIRST,
+        name=name,
+        preset=preset,
+        seeds=(1, 2),
+        variants=tuple(benches),
+        compare={},
+        regimes=tuple(dict.fromkeys((5.0, bench["window"]) for bench in benches.values())),
+        conditions=conditions,
+        configuration={cell_name(variant, 5.0): {"bench": bench} for variant, bench in benches.items()},
+    )
+
+
+def test_what_is_shared_is_named_as_the_study_that_shares_it_names_it() -> None:
+    bench = {"window": 20, "eta_max": 8}
+    first = _small_study("first", "memory", {"its": bench}, {"heavy": {"payload": 2}})
+    rows = [
+        replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=seed, condition=name, folder=f"{seed}")
+        for seed in (1, 2)
+        for name in ("", "heavy")
+    ]
+    controllers = [
+        replace(WHOLE.references[0], study="first", tau_z=5.0, condition=name, controller=each)
+        for name in ("", "heavy")
+        for each in ("baseline", "observer")
+    ]
+    second = _small_study(
+        "second",
+        "paper",
+        {"long": bench | {"window": 50}, "same": bench, "wide": bench | {"eta_max": 16}},
+        {"heavy": {"payload": 3}, "2 kg": {"payload": 2}},
+    )
+    # What controllers on the same bench have in a study that comes later is not what is shared.
+    third = replace(first, name="third")
+    one = replace(WHOLE, studies=[first], outcomes=rows, references=controllers)
+    of_third = [replace(each, study="third", rmse=0.5) for each in controllers]
+    other = replace(WHOLE, studies=[second, third], outcomes=[], references=of_third)
+    found = merge([(ONE, one), (OTHER, other)])
+    assert [each for each in found.outcomes if each.study == "second"] == [
+        replace(rows[2 * i + j], study="second", preset="paper", variant="same", condition=("", "2 kg")[j])
+        for i in range(2)
+        for j in range(2)
+    ]
+    assert [each for each in found.references if each.study == "second"] == [
+        replace(
+            each, study="second", preset="paper", variant="same", condition={"heavy": "2 kg"}.get(each.condition, "")
+        )
+        for each in controllers
+    ]
+
+
+def test_a_test_alone_is_no_run() -> None:
+    """Of a run whose outcome in its training's own conditions is not there, others share only what is."""
+    bench = {"window": 20}
+    first = _small_study("first", "memory", {"its": bench}, {"heavy": {"payload": 2}})
+    second = replace(first, name="second", conditions={})
+    row = replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=1, condition="heavy")
+    one, other = (replace(WHOLE, studies=[study], outcomes=[], references=[]) for study in (first, second))
+    assert merge([(ONE, replace(one, outcomes=[row])), (OTHER, other)]).outcomes == [row]
+
+
+def test_rows_of_a_cell_that_no_study_asks_for_are_kept() -> None:
+    row = replace(WHOLE.outcomes[0], tau_z=9.0, folder="another")
+    found = merge([(ONE, replace(WHOLE, outcomes=[*WHOLE.outcomes, row])), (OTHER, WHOLE)])
+    assert found.outcomes == [*WHOLE.outcomes, row]
+
+
 # --- what contradicts ----------------------------------------------------------------------------------------------
 
 
@@ -214,6 +285,22 @@ def test_two_outcomes_of_one_test_are_refused() -> None:
     said = f"{row.folder} came out differently in one and other .study robustness, .* tau_z = 1 s, {row.condition}"
     with pytest.raises(ValueError, match=said):
         merge([(ONE, WHOLE), (OTHER, replace(WHOLE, outcomes=other))])
+
+
+def test_two_outcomes_of_one_test_are_refused_also_under_two_names() -> None:
+    bench = {"window": 20}
+    first, second = (
+        _small_study(name, "memory", {"its": bench}, {condition: {"payload": 2}})
+        for name, condition in (("first", "heavy"), ("second", "2 kg"))
+    )
+    row = replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=1, condition="heavy")
+    other = replace(row, study="second", condition="2 kg", max_error=9.0)
+    one, two = (
+        replace(WHOLE, studies=[study], outcomes=[each], references=[])
+        for study, each in ((first, row), (second, other))
+    )
+    with pytest.raises(ValueError, match=r"came out differently in one and other .study second, .* 2 kg"):
+        merge([(ONE, one), (OTHER, two)])
 
 
 def test_a_run_that_was_trained_twice_is_refused_also_where_other_studies_name_it() -> None:

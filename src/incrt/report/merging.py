@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from incrt.report.outcomes import History, Material, Outcome, Reference, StudyRecord
 from incrt.report.reading import cell_name, command_for, references_of
-from incrt.report.sharing import benches, shared_references, shared_runs
+from incrt.report.sharing import benches, shared_references, shared_runs, tests_of
 from incrt.studies.store import study_file
 
 _ALIKE = ("variants", "regimes", "conditions", "compare", "trained_by")
@@ -65,15 +65,17 @@ def _first(mappings: Iterable[Mapping[Key, Value]]) -> dict[Key, Value]:
 
 
 def _rows(materials: Sequence[tuple[Path, Material]]) -> list[Outcome]:
-    """Each outcome once. A run that several studies name is one run, and came out once."""
+    """Each outcome once. A run that several studies name is one run, and came out once in each test."""
     known: dict[tuple[Any, ...], tuple[Path, Outcome]] = {}
-    runs: dict[str, tuple[Path, Outcome]] = {}
+    runs: dict[tuple[str, str], tuple[Path, Outcome]] = {}
     for folder, material in materials:
+        fields = {(study.name, study.preset): tests_of(study) for study in material.studies}
         for row in material.outcomes:
             home, other = known.setdefault(row.key, (folder, row))
-            if row == other and not row.condition:
-                home, run = runs.setdefault(row.folder, (folder, row))
-                other = replace(run, study=row.study, preset=row.preset, variant=row.variant)
+            test = fields[row.study, row.preset].get(row.condition)
+            if row == other and test is not None:
+                home, run = runs.setdefault((row.folder, test), (folder, row))
+                other = replace(run, study=row.study, preset=row.preset, variant=row.variant, condition=row.condition)
             if row != other:
                 words = (f"study {row.study}", f"preset {row.preset}", cell_name(row.variant, row.tau_z), row.condition)
                 raise ValueError(
@@ -119,15 +121,14 @@ def _with_what_is_missing(study: StudyRecord, rows: Sequence[Outcome], reference
     place = study.name, study.preset
     tested = Counter(row.folder for row in rows if (row.study, row.preset) == place)
     known = {each.key[:-1] for each in references}
-    conditions = ("", *study.conditions)
     missing = [
         f"{references_of(bench.cell)}: "
         for bench in benches(study)
-        if any((*place, bench.variant, bench.tau_z, condition) not in known for condition in conditions)
+        if any((*place, bench.variant, bench.tau_z, condition) not in known for condition in tests_of(study))
     ]
     return replace(
         study,
-        failed=tuple((run, why) for run, why in study.failed if tested[run] < len(conditions)),
+        failed=tuple((run, why) for run, why in study.failed if tested[run] < len(tests_of(study))),
         unread=tuple(each for each in study.unread if each.startswith(tuple(missing))),
     )
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,28 +11,37 @@ from incrt.report.reading import cell_name
 
 
 def shared_runs(studies: Sequence[StudyRecord], rows: Sequence[Outcome]) -> list[Outcome]:
-    """The runs that a study asks for and only others have, as rows of that study; runs have the same settings."""
-    settings = {
-        (study.name, study.preset, cell): _text(each) for study in studies for cell, each in study.configuration.items()
-    }
+    """The tests of runs that a study asks for and only others have, as rows of that study.
 
-    def run(study: str, preset: str, variant: str, tau_z: float, seed: int) -> tuple[str, int]:
-        return settings[study, preset, cell_name(variant, tau_z)], seed
-
-    trained = {row.key[:-1]: row for row in rows if not row.condition}
-    runs = {run(*place): row for place, row in reversed(trained.items())}
+    Runs are the same if all their settings are, and tests if they change the same fields.
+    """
     wanted = {
-        (study.name, study.preset, variant, tau_z, seed): None
+        (study.name, study.preset, variant, tau_z, seed, condition): (_text(settings), seed, changes)
         for study in studies
-        for variant in study.variants
-        for tau_z, _ in study.regimes
+        for variant, tau_z, settings in _cells(study)
         for seed in study.seeds
+        for condition, changes in tests_of(study).items()
     }
+    known = {row.key: row for row in rows}
+    runs = {wanted[place]: row for place, row in known.items() if place in wanted}
     return [
-        replace(runs[run(*place)], study=place[0], preset=place[1], variant=place[2])
-        for place in wanted
-        if place not in trained and run(*place) in runs
+        replace(runs[run], study=study, preset=preset, variant=variant, condition=condition)
+        for (study, preset, variant, tau_z, seed, condition), run in wanted.items()
+        if (study, preset, variant, tau_z, seed, condition) not in known and run in runs
     ]
+
+
+def tests_of(study: StudyRecord) -> dict[str, str]:
+    """What the runs of a study are tested on, by name: the fields that differ from what they were trained on."""
+    return {name: _text(changes) for name, changes in {"": {}, **study.conditions}.items()}
+
+
+def _cells(study: StudyRecord) -> Iterator[tuple[str, float, Mapping[str, Any]]]:
+    """Variant, tau_z and settings of each cell."""
+    for variant in study.variants:
+        for tau_z in dict.fromkeys(tau_z for tau_z, _ in study.regimes):
+            if settings := study.configuration.get(cell_name(variant, tau_z)):
+                yield variant, tau_z, settings
 
 
 class Bench(NamedTuple):
@@ -48,36 +57,34 @@ class Bench(NamedTuple):
 
 def benches(study: StudyRecord) -> list[Bench]:
     """The benches of a study, each once."""
-    found = []
-    for tau_z in dict.fromkeys(tau_z for tau_z, _ in study.regimes):
-        first: dict[str, str] = {}
-        for variant in study.variants:
-            bench = study.configuration[cell_name(variant, tau_z)]["bench"]
-            first.setdefault(_text(bench | {"window": 1}), variant)  # no controller sees a window
-        found += [
-            Bench(settings, cell_name(variant, tau_z), variant if len(first) > 1 else "", tau_z)
-            for settings, variant in first.items()
-        ]
-    return found
+    variants: defaultdict[float, dict[str, str]] = defaultdict(dict)
+    for variant, tau_z, settings in _cells(study):
+        bench = _text(settings["bench"] | {"window": 1})  # no controller sees a window
+        variants[tau_z].setdefault(bench, variant)
+    return [
+        Bench(bench, cell_name(variant, tau_z), variant if len(found) > 1 else "", tau_z)
+        for tau_z, found in variants.items()
+        for bench, variant in found.items()
+    ]
 
 
 def shared_references(studies: Sequence[StudyRecord], rows: Sequence[Reference]) -> list[Reference]:
     """The controllers that only other studies have, on the same bench with the same fields changed."""
-    tests = {
-        (study.name, study.preset, bench.variant, bench.tau_z, condition): (bench.settings, _text(changes))
+    wanted = {
+        (study.name, study.preset, bench.variant, bench.tau_z, condition): (bench.settings, changes)
         for study in studies
         for bench in benches(study)
-        for condition, changes in {"": {}, **study.conditions}.items()
+        for condition, changes in tests_of(study).items()
     }
     known: defaultdict[tuple[Any, ...], list[Reference]] = defaultdict(list)
     for row in rows:
         known[row.key[:-1]].append(row)
-    alike = {tests[place]: known[place] for place in reversed(tests) if place in known}
+    tested = {wanted[place]: known[place] for place in reversed(wanted) if place in known}
     return [
         replace(row, study=study, preset=preset, variant=variant, condition=condition)
-        for (study, preset, variant, tau_z, condition), test in tests.items()
+        for (study, preset, variant, tau_z, condition), test in wanted.items()
         if (study, preset, variant, tau_z, condition) not in known
-        for row in alike.get(test, [])
+        for row in tested.get(test, [])
     ]
 
 
