@@ -253,9 +253,7 @@ def test_what_is_shared_is_named_as_the_study_that_shares_it_names_it() -> None:
         for j in range(2)
     ]
     assert [each for each in found.references if each.study == "second"] == [
-        replace(
-            each, study="second", preset="paper", variant="same", condition={"heavy": "2 kg"}.get(each.condition, "")
-        )
+        replace(each, study="second", preset="paper", variant="long", condition="2 kg" if each.condition else "")
         for each in controllers
     ]
 
