@@ -95,6 +95,24 @@ def test_a_report_is_made_again_where_it_is_and_keeps_its_title(archive: Path, m
     assert not (archive / "report").exists()
 
 
+def test_what_an_earlier_report_had_more_of_is_removed(
+    material: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    stale = [tmp_path / "tables" / "old" / "study-old.csv", tmp_path / "figures" / "memory" / "old.svg"]
+    own = [tmp_path / "tables" / "memory" / "notes.txt", tmp_path / "study-old.csv"]
+    for path in (*stale, *own):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    build_report(material, tmp_path)
+    tables = set((tmp_path / "tables").glob("*/*.csv"))
+    build_report(material, tmp_path)
+    assert set((tmp_path / "tables").glob("*/*.csv")) == tables
+    assert len(tables) > 3
+    assert not any(path.exists() for path in stale)
+    assert all(path.exists() for path in own)
+
+
 def test_what_is_kept_is_read_back(material: Material, archive: Path) -> None:
     kept, found = only_drawn(material), read_archive(archive)
     for name in ("studies", "outcomes", "references", "commands", "made_by", "title"):

@@ -285,6 +285,13 @@ def test_two_outcomes_of_one_test_are_refused() -> None:
         merge([(ONE, WHOLE), (OTHER, replace(WHOLE, outcomes=other))])
 
 
+def test_a_folder_that_contradicts_itself_is_refused() -> None:
+    row = next(each for each in WHOLE.outcomes if each.study == "static" and each.variant == "runtime")
+    changed = [replace(each, max_error=9.0) if each is row else each for each in WHOLE.outcomes]
+    with pytest.raises(ValueError, match=f"{row.folder} came out differently in two rows of one .study static"):
+        merge([(ONE, replace(WHOLE, outcomes=changed))])
+
+
 def test_two_outcomes_of_one_test_are_refused_also_under_two_names() -> None:
     bench = {"window": 20}
     first, second = (

@@ -163,6 +163,8 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ("regimes", "regimes = [{ window = 5 }]", "a regime must have tau_z"),
         ("regimes", "regimes = [{ tau_z = 5 }, { tau_z = 5, window = 9 }]", "regimes must differ in tau_z"),
         ("regimes", "regimes = [{ tau_z = -1 }]", "regime {'tau_z': -1}: tau_z must be a number > 0"),
+        ("bench =", "bench = { tau_z = 2 }", "common must leave bench.tau_z to regimes"),
+        ("grown", "grown.bench.tau_z = 2", "variant 'grown' must leave bench.tau_z to regimes"),
         ("encoder =", "encoder = { k_mox = 3 }", "common: unknown field k_mox; accepted"),
         ("grown", "grown.encoder.k_max = -3", "variant 'grown': k_max must be"),
         ("grown", "grown.encoder.k_mox = 3", "variant 'grown': unknown field k_mox; accepted"),

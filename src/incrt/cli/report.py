@@ -57,6 +57,10 @@ class Report:
         with log.status("writing the report"):
             found = build_report(replace(material, title=self.title or material.title), out)
         for study in material.studies:
+            place = study.name, study.preset
+            there = len({row.folder for row in material.outcomes if (row.study, row.preset) == place})
+            if there < study.runs_wanted:
+                log.print(f"study {study.name}, preset {study.preset}: {there} of {study.runs_wanted} runs are there")
             for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):
                 log.print(line, markup=False, soft_wrap=True)
         rows = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from incrt.files import write_whole
 from incrt.report.archive import write_archive
 from incrt.report.charts import make_charts
-from incrt.report.charts.still import write_all_stills
+from incrt.report.charts.still import STILLS, write_all_stills
 from incrt.report.claims import judge
 from incrt.report.claims.verdicts import Verdict
 from incrt.report.drawn import only_drawn
@@ -36,18 +36,30 @@ def build_report(material: Material, out: Path) -> dict[str, list[Verdict]]:
         write_archive(material, out)  # first: what is cut off can then be made again
         _write(out / PAGE, render(material.title, verdicts, tables, charts, material))
         _write(out / "cells.csv", _cells(material))
+        written = set()
         for preset, found in tables.items():
             others = (claims_table(verdicts[preset], preset), *learning_tables(material, preset))
             for each in (*found, *others):  # the page shows these as verdicts and curves
                 for ending, form in _FORMS.items():
-                    _write(out / "tables" / preset / f"{each.name}{ending}", form(each))
+                    _write(path := out / "tables" / preset / f"{each.name}{ending}", form(each))
+                    written.add(path)
         folders = {preset: out / "figures" / preset for preset in presets}
-        for folder in folders.values():
+        for preset, folder in folders.items():
             folder.mkdir(parents=True, exist_ok=True)
+            written |= {folder / f"{each.name}{ending}" for each in charts[preset] for ending in STILLS}
         write_all_stills({folders[preset]: found for preset, found in charts.items()})
+        _remove_others(out, written)
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error}") from None
     return verdicts
+
+
+def _remove_others(out: Path, written: set[Path]) -> None:
+    """Tables and figures of an earlier report that had more of them would pass for this one's."""
+    for folder, endings in (("tables", _FORMS), ("figures", STILLS)):
+        for path in (out / folder).glob("*/*"):
+            if path.suffix in endings and path not in written:
+                path.unlink()
 
 
 def _cells(material: Material) -> str:

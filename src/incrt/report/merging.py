@@ -22,6 +22,7 @@ Value = TypeVar("Value")
 def merge(materials: Sequence[tuple[Path, Material]]) -> Material:
     """All of it, in the order in which one folder is read; folders that contradict each other are refused by name."""
     if len(materials) == 1:
+        _rows(materials)
         return materials[0][1]
     found = [material for _, material in materials]
     records: defaultdict[Path, list[tuple[Path, StudyRecord]]] = defaultdict(list)
@@ -78,11 +79,14 @@ def _rows(materials: Sequence[tuple[Path, Material]]) -> list[Outcome]:
                 other = replace(run, study=row.study, preset=row.preset, variant=row.variant, condition=row.condition)
             if row != other:
                 words = (f"study {row.study}", f"preset {row.preset}", cell_name(row.variant, row.tau_z), row.condition)
-                raise ValueError(
-                    f"run {row.folder} came out differently in {home} and {folder} "
-                    f"({', '.join(filter(None, words))}); a run that was trained twice cannot be in one report: report "
-                    "on one folder at a time, or train with other seeds"
+                where, advice = f"in {home} and {folder}", (
+                    "a run that was trained twice cannot be in one report: report on one folder at a time, or train with "
+                    "other seeds"
                 )
+                if home == folder:
+                    where, advice = f"in two rows of {folder}", "one of them was changed since it was written"
+                said = ", ".join(filter(None, words))
+                raise ValueError(f"run {row.folder} came out differently {where} ({said}); {advice}")
     return [row for _, row in known.values()]
 
 

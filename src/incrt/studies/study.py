@@ -256,6 +256,8 @@ def _parts(where: str, changes: Any) -> Mapping[str, Mapping[str, Any]]:
         raise ValueError(f"{where} must hold tables of fields, such as encoder.k_max = 4; got {changes!r}")
     if unknown := sorted(changes.keys() - set(_PARTS)):
         raise ValueError(f"{where} has an unknown part {', '.join(unknown)}; accepted: {', '.join(_PARTS)}")
+    if "tau_z" in changes.get("bench", {}):
+        raise ValueError(f"{where} must leave bench.tau_z to regimes")
     return changes
 
 

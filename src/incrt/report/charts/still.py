@@ -23,6 +23,8 @@ from matplotlib.ticker import MaxNLocator
 from incrt.report.charts.chart import SYMBOL, Chart, Heatmap, Panel, Series, legend
 from incrt.report.charts.colours import SCALE
 
+STILLS = (".png", ".svg")
+"""How the files of a chart end."""
 _WORTH_A_PROCESS = 10
 """Drawing fewer charts takes no longer than starting one."""
 _LINE = 0.18
@@ -73,11 +75,14 @@ def write_all_stills(charts: Mapping[Path, Sequence[Chart]]) -> None:
     try:
         # Not forked: the threads of JAX would be lost in the middle of what they do.
         context, deaf = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_IGN)
+        others = set(multiprocessing.active_children())
         with ProcessPoolExecutor(workers, context, initializer=signal.signal, initargs=deaf) as pool:
             try:
                 for done in [pool.submit(write_stills, chart, folder) for chart, folder in drawn]:
                     done.result()
-            except BaseException:  # an interrupt too: nobody waits for what has not been begun
+            except BaseException:  # an interrupt too: nobody waits for what is not done
+                for worker in set(multiprocessing.active_children()) - others:
+                    worker.terminate()
                 pool.shutdown(cancel_futures=True)
                 raise
     except BrokenProcessPool:  # killed, or started by a script that cannot be started twice
@@ -87,7 +92,7 @@ def write_all_stills(charts: Mapping[Path, Sequence[Chart]]) -> None:
 
 def write_stills(chart: Chart, folder: Path) -> list[Path]:
     """The chart as ``name.png`` and ``name.svg``; the same chart makes the same files."""
-    paths = [folder / f"{chart.name}.png", folder / f"{chart.name}.svg"]
+    paths = [folder / f"{chart.name}{ending}" for ending in STILLS]
     with mpl.rc_context(_STYLE):
         figure = _draw(chart)
         # Not by savefig, which draws everything once more to find out how large it is.

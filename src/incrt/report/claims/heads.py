@@ -112,9 +112,10 @@ def jumps_keep_together(found: Sequence[Outcome]) -> Verdict:
     )
     known = [each for each in found if each.cumulative_holds is not None]
     if not known:
-        return no_runs(claim, "main")
+        return no_runs(claim, "main", sum(each.grows > 0 for each in found))
     beyond = [each for each in known if not each.cumulative_holds]
-    return _proved(claim, len(known), beyond, f"{len(known) - len(beyond)}/{len(known)}", "In every run they do.")
+    ours = f"{len(known) - len(beyond)}/{len(known)} runs; prunes in them: {sum(each.prunes for each in known)}"
+    return _proved(claim, len(known), beyond, ours, "In every run they do.")
 
 
 def _proved(claim: Claim, n: int, exceptions: Sequence[Outcome], ours: str, holds: str) -> Verdict:
@@ -134,7 +135,7 @@ def heads_are_alike(runs: Runs) -> Verdict:
     )
     found = [(each, each.beta) for each in runs.grown() if each.beta is not None]
     if not found:
-        return no_runs(claim, "main")
+        return no_runs(claim, "main", len(runs.grown()))
     apart = [each for each, beta in found if beta > most]
     betas = [beta for _, beta in found]
     ours = f"{len(found) - len(apart)}/{len(found)}; β from {number(min(betas), 1)} to {number(max(betas), 1)}"
@@ -152,7 +153,7 @@ def rank_settles(runs: Runs) -> Verdict:
     )
     found = [each for each in runs.grown() if each.rank_settled is not None]
     if not found:
-        return no_runs(claim, "main")
+        return no_runs(claim, "main", len(runs.grown()))
     moving = [each for each in found if not each.rank_settled]
     ours = f"{len(found) - len(moving)}/{len(found)} runs with one and the same rank at the last quarter of the checks"
     return universal(claim, found, moving, ours, "Every run's does.", runs.given_up(*COMPARISON))

@@ -133,9 +133,10 @@ def universal(
     return Verdict(claim, len(found), ours, judgement, why)
 
 
-def no_runs(claim: Claim, study: str) -> Verdict:
-    """The verdict where there is nothing to judge by."""
-    why = f"There are no such runs; incrt study run {study} trains them."
+def no_runs(claim: Claim, study: str, silent: int = 0) -> Verdict:
+    """The verdict where there is nothing to judge by; ``silent`` runs are there, from before this was kept of a run."""
+    none = f"Of the {silent} runs that are there this was not kept" if silent else "There are no such runs"
+    why = f"{none}; incrt study run {study} trains them."
     return Verdict(claim, 0, "no runs", "cannot tell", why, is_open=True)
 
 
