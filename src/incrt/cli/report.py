@@ -56,13 +56,7 @@ class Report:
         out = self.out or (self.folder if is_archive(self.folder) else self.folder / "report")
         with log.status("writing the report"):
             found = build_report(replace(material, title=self.title or material.title), out)
-        for study in material.studies:
-            place = study.name, study.preset
-            there = len({row.folder for row in material.outcomes if (row.study, row.preset) == place})
-            if there < study.runs_wanted:
-                log.print(f"study {study.name}, preset {study.preset}: {there} of {study.runs_wanted} runs are there")
-            for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):
-                log.print(line, markup=False, soft_wrap=True)
+        _say_what_is_missing(material)
         rows = [
             {
                 "preset": preset,
@@ -91,6 +85,17 @@ class Report:
         if len(spoken) < len(rows):
             log.print(f"claims that no run here speaks to: {len(rows) - len(spoken)} (--json has them)")
         log.print(f"wrote {out / PAGE}", markup=False, soft_wrap=True)
+
+
+def _say_what_is_missing(material: Material) -> None:
+    """Of each study: runs that are not there, or could not be read."""
+    for study in material.studies:
+        place = study.name, study.preset
+        there = len({row.folder for row in material.outcomes if (row.study, row.preset) == place})
+        if there < study.runs_wanted:
+            log.print(f"study {study.name}, preset {study.preset}: {there} of {study.runs_wanted} runs are there")
+        for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):
+            log.print(line, markup=False, soft_wrap=True)
 
 
 def _print_own_studies(material: Material) -> None:

@@ -78,16 +78,18 @@ def _rows(materials: Sequence[tuple[Path, Material]]) -> list[Outcome]:
                 home, run = runs.setdefault((row.folder, test), (folder, row))
                 other = replace(run, study=row.study, preset=row.preset, variant=row.variant, condition=row.condition)
             if row != other:
-                words = (f"study {row.study}", f"preset {row.preset}", cell_name(row.variant, row.tau_z), row.condition)
-                where, advice = f"in {home} and {folder}", (
-                    "a run that was trained twice cannot be in one report: report on one folder at a time, or train with "
-                    "other seeds"
-                )
-                if home == folder:
-                    where, advice = f"in two rows of {folder}", "one of them was changed since it was written"
-                said = ", ".join(filter(None, words))
-                raise ValueError(f"run {row.folder} came out differently {where} ({said}); {advice}")
+                raise ValueError(_contradiction(row, home, folder))
     return [row for _, row in known.values()]
+
+
+def _contradiction(row: Outcome, home: Path, folder: Path) -> str:
+    """What is wrong where two rows should be the same."""
+    where = f"in {home} and {folder}"
+    advice = "a run that was trained twice cannot be in one report: report on one folder, or train with other seeds"
+    if home == folder:
+        where, advice = f"in two rows of {folder}", "one of them was changed since it was written"
+    words = (f"study {row.study}", f"preset {row.preset}", cell_name(row.variant, row.tau_z), row.condition)
+    return f"run {row.folder} came out differently {where} ({', '.join(filter(None, words))}); {advice}"
 
 
 def _check_same(records: Sequence[tuple[Path, StudyRecord]]) -> None:
