@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -143,7 +143,6 @@ EPISODES = st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max
 
 
 @pytest.mark.parametrize("transitions", [12, 200], ids=["wraps", "does not wrap"])
-@settings(max_examples=30)
 @given(EPISODES, st.integers(1, 4), st.integers(0, 255))
 def test_every_transition_drawn_is_one_that_happened(
     transitions: int, episodes: list[tuple[int, bool]], every: int, seed: int
@@ -156,7 +155,6 @@ def test_every_transition_drawn_is_one_that_happened(
             history.ghost()  # seen by no draw above, since a step that counts follows
 
 
-@settings(max_examples=30)
 @given(EPISODES)
 def test_the_latest_contexts_are_those_of_the_latest_records(episodes: list[tuple[int, bool]]) -> None:
     history = History(12)

@@ -395,6 +395,7 @@ def test_bad_input_is_refused_by_name(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_study_that_was_killed_is_the_same_to_the_bit() -> None:
     """Two kills here; ``python benchmarks/study_kill.py`` has twenty."""
     command = [sys.executable, str(KILL), "--kills", "2", "--steps", "900"]
