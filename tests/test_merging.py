@@ -364,6 +364,17 @@ def test_a_report_takes_up_what_another_folder_has(tmp_path: Path, monkeypatch: 
     assert (one / "record.json").read_bytes() == before
 
 
+def test_a_study_of_which_runs_are_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    whole = report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=4)
+    for wanted, is_named in ((4, False), (9, True)):
+        write_archive(replace(whole, studies=[replace(whole.studies[0], runs_wanted=wanted)]), tmp_path)
+        main(["report", str(tmp_path), "--json"])
+        assert ("study main, preset memory: 4 of 9 runs are there" in capsys.readouterr().err) == is_named
+
+
 def test_a_report_is_not_written_among_studies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, one, other = archives(tmp_path)
     (tmp_path / "store" / "studies").mkdir(parents=True)

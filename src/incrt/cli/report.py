@@ -89,9 +89,10 @@ class Report:
 
 def _say_what_is_missing(material: Material) -> None:
     """Of each study: runs that are not there, or could not be read."""
+    from incrt.report.selection import of_preset
+
     for study in material.studies:
-        place = study.name, study.preset
-        there = len({row.folder for row in material.outcomes if (row.study, row.preset) == place})
+        there = len(of_preset(material, study.preset).of(study.name))
         if there < study.runs_wanted:
             log.print(f"study {study.name}, preset {study.preset}: {there} of {study.runs_wanted} runs are there")
         for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):

@@ -272,22 +272,19 @@ def _cell(
         return _settled(variant, preset_name, regime, common, own)
     except ValueError as error:
         where = f"variant {variant!r}"
-        for others, name in ((common, "common"), ({}, f"regime {regime!r}")):  # wrong without the variant, or both
+        for parts, name in (((common,), "common"), ((), f"regime {regime!r}")):  # wrong without the variant, or both
             try:
-                _settled(variant, preset_name, regime, others, {})
+                _settled(variant, preset_name, regime, *parts)
             except ValueError as without:
                 where = name if str(without) == str(error) else where
         raise ValueError(f"{where}: {error}") from None
 
 
 def _settled(
-    variant: str,
-    preset_name: str,
-    regime: Mapping[str, Any],
-    common: Mapping[str, Mapping[str, Any]],
-    own: Mapping[str, Mapping[str, Any]],
+    variant: str, preset_name: str, regime: Mapping[str, Any], *changes: Mapping[str, Mapping[str, Any]]
 ) -> Cell:
-    fields = {part: {**common.get(part, {}), **own.get(part, {})} for part in _PARTS}
+    """The cell with these changes of the preset, the later ones over the earlier."""
+    fields = {part: {name: value for each in changes for name, value in each.get(part, {}).items()} for part in _PARTS}
     return Cell(
         variant,
         preset(preset_name, **{**regime, **fields["bench"]}),
