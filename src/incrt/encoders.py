@@ -8,7 +8,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
@@ -243,68 +242,19 @@ class Recurrent(Encoder):
         )
 
     def body(self, params: Gates, mask: jax.Array, context: jax.Array) -> jax.Array:
+        silent = jnp.zeros((*context.shape[:-2], self.config.d_model), params.hidden.w.dtype)
         observed = jnp.asarray(dense(params.observed, context))  # of all steps at once: one large product
-        return _recur(self, params.hidden, jnp.moveaxis(observed, -2, 0))
 
-    @property
-    def unroll(self) -> int:
-        """A GPU waits longer for the host to turn the loop than a step takes; a CPU would only have to compile more."""
-        return min(self.window, _UNROLLED) if _is_for_gpu() else 1
+        def step(state: tuple[jax.Array, jax.Array], now: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+            return self.step(params.hidden, *state, now), None
+
+        # A GPU waits longer for the host to turn the loop than a step takes; a CPU would only have to compile more.
+        unroll = min(self.window, _UNROLLED) if _is_for_gpu() else 1
+        return jax.lax.scan(step, (silent, silent), jnp.moveaxis(observed, -2, 0), unroll=unroll)[0][0]
 
     @abstractmethod
-    def cell(
-        self, observed: jax.Array, hidden: jax.Array, h: jax.Array, cell: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        """Hidden state and cell after one observation, from what observation and hidden state put into the gates."""
-
-
-class _Step(NamedTuple):
-    """What a step of a recurrent network started from, and what its hidden state put into the gates."""
-
-    gates: jax.Array
-    h: jax.Array
-    cell: jax.Array
-
-
-def _run(encoder: Recurrent, hidden: Dense, observed: jax.Array) -> tuple[jax.Array, _Step]:
-    """The last hidden state, and what each step started from; the first axis counts steps."""
-    silent = jnp.zeros((*observed.shape[1:-1], encoder.config.d_model), hidden.w.dtype)
-
-    def step(state: tuple[jax.Array, jax.Array], now: jax.Array) -> tuple[tuple[jax.Array, jax.Array], _Step]:
-        gates = jnp.asarray(dense(hidden, state[0]))
-        return encoder.cell(now, gates, *state), _Step(gates, *state)
-
-    (h, _), steps = jax.lax.scan(step, (silent, silent), observed, unroll=encoder.unroll)
-    return h, steps
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _recur(encoder: Recurrent, hidden: Dense, observed: jax.Array) -> jax.Array:
-    """The last hidden state. Its gradient is told, so that the weights' is one product and not one a step."""
-    return _run(encoder, hidden, observed)[0]
-
-
-def _recur_forward(encoder: Recurrent, hidden: Dense, observed: jax.Array) -> tuple[jax.Array, Any]:
-    h, steps = _run(encoder, hidden, observed)
-    return h, (hidden, observed, steps)
-
-
-def _recur_backward(encoder: Recurrent, kept: Any, slope: jax.Array) -> tuple[Dense, jax.Array]:
-    hidden, observed, steps = kept
-
-    def step(slopes: tuple[jax.Array, jax.Array], now: Any) -> tuple[tuple[jax.Array, jax.Array], Any]:
-        _, back = jax.vjp(encoder.cell, *now)
-        of_observed, of_gates, of_h, of_cell = back(slopes)
-        return (of_h + of_gates @ hidden.w.T, of_cell), (of_observed, of_gates)
-
-    _, (of_observed, of_gates) = jax.lax.scan(
-        step, (slope, jnp.zeros_like(slope)), (observed, *steps), reverse=True, unroll=encoder.unroll
-    )
-    w = jnp.einsum("...i,...o->io", steps.h, of_gates)
-    return Dense(w, jnp.sum(of_gates, axis=tuple(range(of_gates.ndim - 1)))), of_observed
-
-
-_recur.defvjp(_recur_forward, _recur_backward)
+    def step(self, hidden: Dense, h: jax.Array, cell: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Hidden state and cell after one observation, of which the gates' part is given."""
 
 
 class Gru(Recurrent):
@@ -312,11 +262,9 @@ class Gru(Recurrent):
 
     gates = 3
 
-    def cell(
-        self, observed: jax.Array, hidden: jax.Array, h: jax.Array, cell: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
+    def step(self, hidden: Dense, h: jax.Array, cell: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
         reset_o, update_o, new_o = jnp.split(observed, 3, axis=-1)
-        reset_h, update_h, new_h = jnp.split(hidden, 3, axis=-1)
+        reset_h, update_h, new_h = jnp.split(dense(hidden, h), 3, axis=-1)
         update = jax.nn.sigmoid(update_o + update_h)
         new = jnp.tanh(new_o + jax.nn.sigmoid(reset_o + reset_h) * new_h)
         return (1 - update) * new + update * h, cell
@@ -327,10 +275,8 @@ class Lstm(Recurrent):
 
     gates = 4
 
-    def cell(
-        self, observed: jax.Array, hidden: jax.Array, h: jax.Array, cell: jax.Array
-    ) -> tuple[jax.Array, jax.Array]:
-        enter, forget, new, leave = jnp.split(observed + hidden, 4, axis=-1)
+    def step(self, hidden: Dense, h: jax.Array, cell: jax.Array, observed: jax.Array) -> tuple[jax.Array, jax.Array]:
+        enter, forget, new, leave = jnp.split(observed + dense(hidden, h), 4, axis=-1)
         cell = jax.nn.sigmoid(forget) * cell + jax.nn.sigmoid(enter) * jnp.tanh(new)
         return jax.nn.sigmoid(leave) * jnp.tanh(cell), cell
 
