@@ -8,8 +8,9 @@ folder of each file is named after.
 
     python results/rows.py runs.csv [COLUMN~EXPRESSION ...] --between VARIANT OTHER
 
-compares, of these rows of runs, those whose variant is the first expression with those whose variant is the other, by
-preset and regime, each run once, with the statistics of the report.
+compares, of these rows of runs, those whose variant is the first with those whose variant is the other, by preset and
+regime, wherever there are both, each run once, with the statistics of the report. Either is a name or a regular
+expression for whole names.
 
     python results/rows.py 'tables/*/claims.csv' [COLUMN~EXPRESSION ...] COLUMN ... --across
 
@@ -33,7 +34,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _BETWEEN, _ACROSS = "--between", "--across"
-_OF_RUNS = ("preset", "tau_z", "variant", "folder", "failure", "delta_pct")
+_OF_RUNS = ("preset", "tau_z", "variant", "folder", "condition", "failure", "delta_pct")
 FOLDER = Path(__file__).resolve().parent
 COMMAND = re.compile(
     r"^(?P<command>`python results/rows\.py (?!--)(?P<arguments>[^`\n]+)`)$\n*(?P<table>(?:^\|.*\n?)*)\n*", re.MULTILINE
@@ -48,15 +49,17 @@ def table(arguments: Sequence[str]) -> str:
     shown = [word for word in words if "~" not in word]
     rows, first = _read(name)
     columns = [column for column in rows[0] if all(column in row for row in rows)]
-    for column in [*shown, *(column for column, _ in conditions), *(_OF_RUNS if compared else ())]:
+    if compared and not {*_OF_RUNS} <= {*columns}:
+        raise ValueError(f"{_BETWEEN} is for tables of runs, such as runs.csv; {name} is none")
+    for column in [*shown, *(column for column, _ in conditions)]:
         if column not in columns:
             raise ValueError(f"{name} has no column {column!r}; it has {', '.join(columns)}")
     if not shown and not compared:
         raise ValueError(f"no column of {name} is named; it has {', '.join(columns)}")
     found = [row for row in rows if all(expression.search(row[column]) for column, expression in conditions)]
     if not found:
-        there = "; ".join(f"{column} is {_some(row[column] for row in rows)}" for column, _ in conditions)
-        raise ValueError(f"no row of {name} meets all conditions; in its rows {there}")
+        there = "; ".join(_left_by_others(rows, conditions, i) for i in range(len(conditions)))
+        raise ValueError(f"no row of {name} meets all conditions; {there}")
     if compared:
         found = _compared(found, *compared)
         first, shown = [], list(found[0])
@@ -96,12 +99,16 @@ def _compared(rows: Sequence[dict[str, str]], variant: str, other: str) -> list[
     from incrt.report.statistics import compare, summarise
     from incrt.report.wording import difference_text, mean_text, p_text
 
+    is_one, is_other = _named(rows, variant), _named(rows, other)
     found = []
     for preset, tau_z in dict.fromkeys((row["preset"], row["tau_z"]) for row in rows):
         here = [row for row in rows if (row["preset"], row["tau_z"]) == (preset, tau_z)]
-        one, two = (_deltas(here, expression) for expression in (variant, other))
+        runs, others = (_each_once(row for row in here if row["variant"] in names) for names in (is_one, is_other))
+        if not runs or not others:
+            continue
+        one, two = _deltas(runs), _deltas(others)
         if not one or not two:
-            raise ValueError(f"of preset {preset} and tau_z {tau_z} there are no runs of {variant if two else other}")
+            raise ValueError(f"all runs of {variant if two else other} diverged, of preset {preset} and tau_z {tau_z}")
         comparison = compare(one, two)
         found.append(
             {
@@ -115,7 +122,21 @@ def _compared(rows: Sequence[dict[str, str]], variant: str, other: str) -> list[
                 "p (Mann-Whitney)": p_text(comparison.p) or "",
             }
         )
+    if not found:
+        raise ValueError(f"no preset and regime has runs of {variant} and of {other}")
     return found
+
+
+def _named(rows: Sequence[dict[str, str]], variant: str) -> set[str]:
+    """The variants that are meant, by name or by an expression for all of it."""
+    names = dict.fromkeys(row["variant"] for row in rows)
+    try:
+        meant = {name for name in names if name == variant or re.fullmatch(variant, name)}
+    except re.error as error:
+        raise ValueError(f"{variant!r} must be a variant or a regular expression for some, but {error}") from None
+    if not meant:
+        raise ValueError(f"no run that meets the conditions is of {variant}; there are {_some(names)}")
+    return meant
 
 
 def _across(rows: Sequence[dict[str, str]], shown: Sequence[str]) -> list[dict[str, str]]:
@@ -125,15 +146,43 @@ def _across(rows: Sequence[dict[str, str]], shown: Sequence[str]) -> list[dict[s
     *alike, last = shown
     presets, found = dict.fromkeys(row["preset"] for row in rows), dict[tuple[str, ...], dict[str, str]]()
     for row in rows:
-        empty = {column: row[column] for column in alike} | dict.fromkeys(presets, "")
-        found.setdefault(tuple(row[column] for column in alike), empty)[row["preset"]] = row[last]
-    return list(found.values())
+        cells = found.setdefault(tuple(row[column] for column in alike), {column: row[column] for column in alike})
+        if row["preset"] in cells:
+            apart = [column for column in row if column != "preset" and len({each.get(column) for each in rows}) > 1]
+            raise ValueError(
+                f"several rows of preset {row['preset']} have the same {', '.join(alike) or 'columns'}; name what "
+                f"tells them apart before the last column, of {', '.join(each for each in apart if each not in shown)}"
+            )
+        cells[row["preset"]] = row[last]
+    return [{**dict.fromkeys([*alike, *presets], ""), **cells} for cells in found.values()]
 
 
-def _deltas(rows: Sequence[dict[str, str]], variant: str) -> list[float]:
-    """Of each run once, whatever studies name it; of runs that diverged none."""
-    runs = {row["folder"]: row for row in rows if re.fullmatch(variant, row["variant"])}
-    return [float(row["delta_pct"]) for row in runs.values() if row["delta_pct"] and not row["failure"]]
+def _each_once(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    """Of each run one row, whatever studies name it."""
+    runs = dict[str, dict[str, str]]()
+    for row in rows:
+        tested, before = row["condition"], runs.setdefault(row["folder"], row)["condition"]
+        if tested != before:
+            raise ValueError(
+                f"runs were tested under several conditions, such as {_some([before, tested])}; "
+                "'condition~^...$' must choose one, 'condition~^$' that of training"
+            )
+    return list(runs.values())
+
+
+def _deltas(runs: Sequence[dict[str, str]]) -> list[float]:
+    return [float(row["delta_pct"]) for row in runs if row["delta_pct"] and not row["failure"]]
+
+
+def _left_by_others(
+    rows: Sequence[dict[str, str]], conditions: Sequence[tuple[str, re.Pattern[str]]], place: int
+) -> str:
+    """What is in the column of one condition, in the rows that meet all others."""
+    others = [each for i, each in enumerate(conditions) if i != place]
+    left = [row for row in rows if all(expression.search(row[column]) for column, expression in others)]
+    there = _some(row[conditions[place][0]] for row in left) or "in no row"
+    meeting = ", ".join(f"{column}~{expression.pattern}" for column, expression in others)
+    return f"{'with ' + meeting if others else 'in its rows'} {conditions[place][0]} is {there}"
 
 
 def _condition(word: str) -> tuple[str, re.Pattern[str]]:
@@ -147,9 +196,12 @@ def _condition(word: str) -> tuple[str, re.Pattern[str]]:
 def _read(name: str) -> tuple[list[dict[str, str]], list[str]]:
     """The rows, and with which columns a table of them begins."""
     files = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.csv"))}
+    if (typed := Path(name).resolve()).is_relative_to(FOLDER):  # as the shell completes it
+        name = typed.relative_to(FOLDER).as_posix()
     matching = [name] if name in files else fnmatch.filter(files, name)
     if not matching:
-        raise ValueError(f"no file of {FOLDER} is or matches {name!r}; there are {', '.join(files)}")
+        there = textwrap.shorten(", ".join(sorted(files, key=lambda each: each.count("/"))), 600, placeholder=" ...")
+        raise ValueError(f"no file of {FOLDER} is or matches {name!r}; there are {there}")
     rows = []
     for each in matching:
         about = {} if each == name else {"preset": files[each].parent.name}

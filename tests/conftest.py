@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -51,3 +52,11 @@ def float64() -> Iterator[None]:
     """Double precision in JAX for one test."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def hears_signals() -> Iterator[None]:
+    """A job in the background is started with SIGINT ignored, and then training ignores it too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -405,4 +405,7 @@ def test_all_jumps_of_a_run_together_are_judged_by_each_run_that_was_concluded()
     for name in ("all jumps", "equidistribution"):
         found = verdict(name, unknown)
         assert found.is_open
-        assert found.why == "Of the 30 runs that are there this was not kept; incrt study run main trains them."
+        assert found.why == (
+            "Of the 30 runs that are there this was not kept; "
+            "incrt study run main --out DIR, a new folder, trains them again."
+        )

@@ -146,4 +146,4 @@ def test_that_a_study_is_being_stopped_is_said_once(capsys: pytest.CaptureFixtur
     answers = iter((False, True, True))
     stop = _saying_so(lambda: next(answers))
     assert [stop(), stop(), stop()] == [False, True, True]
-    assert capsys.readouterr().err.count("stopping: what was done is being saved") == 1
+    assert capsys.readouterr().err.count("stopping at the next check") == 1

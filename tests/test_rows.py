@@ -68,7 +68,19 @@ def test_cells_stay_on_their_line_and_hyphens_are_no_minus_signs(rows: Any) -> N
         (["runs.csv", "variant~(", "variant"], r"'variant~\(' must be COLUMN~REGULAR EXPRESSION, but missing \)"),
         (["runs.csv", "tau_z~^1$", "variant"], "no row of runs.csv meets all .*; in its rows tau_z is '1.0', '2.0'"),
         (["commands.csv", "study"], "commands.csv has no rows"),
-        (["runs.csv", "--between", "a", "b"], "runs.csv has no column 'folder'; it has variant"),
+        (
+            ["tables/paper/claims.csv", "--between", "a", "b"],
+            "--between is for tables of runs, such as runs.csv; .* none",
+        ),
+        (["runs.csv", "variant~K", "preset~mem", "n"], "no column 'n'"),
+        (
+            ["runs.csv", "variant~K", "preset~mem", "variant"],
+            r"no row .*; with preset~mem variant is 'grow\|prune'; with variant~K preset is 'paper'$",
+        ),
+        (
+            ["tables/*/claims.csv", "n", "--across"],
+            "several rows of preset memory have the same columns; name what tells them apart .* of claim, ours$",
+        ),
         (["tables/paper/claims.csv", "n", "--between", "a", "b"], "--between must be the last word but two, behind"),
     ],
 )
@@ -86,20 +98,36 @@ def test_what_is_wrong_and_what_is_accepted_is_said(
 def test_variants_are_compared_as_in_the_report_each_run_once(rows: Any) -> None:
     samples = {"grow": (-50.0, -52.0, -49.0, -51.5), "K=8": (-53.0, -55.0, -50.5, -54.5)}
     lines = [
-        f"{study},paper,{variant},5.0,{'lost' if delta == -50.5 else ''},{delta},runs/{variant}/seed-{i}"
+        f"{study},paper,{variant},5.0,{'lost' if delta == -50.5 else ''},{delta},runs/{variant}/seed-{i},"
         for study in ("main", "hundred")
         for variant, deltas in samples.items()
         for i, delta in enumerate(deltas)
     ]
-    header = "study,preset,variant,tau_z,failure,delta_pct,folder"
+    lines += ["main,memory,grow,5.0,,-70,runs/memory/seed-42,", "main,memory,none (W 1),5.0,,-60,runs/none/seed-42,"]
+    lines.append("tests,paper,grow,5.0,,-10.0,runs/grow/seed-0,payload")
+    header = "study,preset,variant,tau_z,failure,delta_pct,folder,condition"
     (rows.FOLDER / "runs.csv").write_text("\n".join([header, *lines, ""]))
     heading, _, row = rows.table(["runs.csv", "study~main|hundred", "--between", "gr.w", "K=8"]).splitlines()
     interval = stats.ttest_ind(samples["grow"], (-53.0, -55.0, -54.5), equal_var=False).confidence_interval()
     assert "| n: gr.w |" in heading
     assert row.startswith("| paper | 5 | 4 | \N{MINUS SIGN}50.62 ")
     assert f"| 3.54 [{interval.low:.2f}, {interval.high:.2f}] |" in row
-    with pytest.raises(ValueError, match=r"of preset paper and tau_z 5\.0 there are no runs of none"):
-        rows.table(["runs.csv", "--between", "grow", "none"])
+    assert rows.table(["runs.csv", "condition~^$", "--between", "grow", "none (W 1)"]).count("| memory | 5 |") == 1
+    for conditions, other, said in (
+        (["study~main"], "none", r"no run .* is of none; there are 'grow', 'K=8', 'none \(W 1\)'"),
+        (["study~main"], "none(", r"'none\(' must be a variant or a regular expression for some, but missing \)"),
+        (["preset~paper"], "K=8", "tested under several conditions, such as '', 'payload'; .* must choose one"),
+        (["folder~grow|none", "study~main"], "none.*", "no preset and regime has runs of grow and of none"),
+        (["delta_pct~-5[20]", "study~main"], "K=8", r"all runs of K=8 diverged, of preset paper and tau_z 5\.0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            rows.table(["runs.csv", *conditions, "--between", "grow", other])
+
+
+def test_a_file_may_be_named_as_the_shell_completes_it(rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(rows.FOLDER.parent)
+    assert rows.table(["results/runs.csv", "variant"]) == rows.table(["runs.csv", "variant"])
+    assert rows.table(["results/tables/*/claims.csv", "n"]) == rows.table(["tables/*/claims.csv", "n"])
 
 
 @pytest.mark.parametrize(

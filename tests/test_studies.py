@@ -3,7 +3,9 @@
 import dataclasses
 import errno
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ from incrt.report.selection import of_preset
 from incrt.report.tables import make_tables
 from incrt.report.tables.table import to_markdown
 from incrt.runs import read_json
+from incrt.sac import training
 from incrt.sac.folder import is_held
 from incrt.studies import worker
 from incrt.studies.backend import LocalBackend
@@ -192,6 +195,28 @@ def test_a_damaged_run_is_named_and_the_others_go_on(trained: tuple[Store, Study
     assert (runs[2].folder / "eval.json").read_bytes() == (
         trained[0].planned(trained[1])[2].folder / "eval.json"
     ).read_bytes()
+
+
+@pytest.mark.usefixtures("hears_signals")
+def test_a_stop_during_the_last_steps_leaves_the_evaluation_to_the_next_command(
+    trained: tuple[Store, Study], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, study, plan = copied(trained, tmp_path)
+    shutil.rmtree(plan[0].folder)
+    train = training.train
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        try:
+            return train(*arguments, **options)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(worker, "train", interrupted)
+    found = work(one_task(store, study), say_nothing)
+    assert (found.problems, found.spent.runs) == ({}, 1)
+    assert standing(plan[0], TESTS).state == "trained"
+    work(one_task(store, study), say_nothing)
+    assert standing(plan[0], TESTS).state == "finished"
 
 
 def test_a_run_of_another_process_is_left_to_it(tmp_path: Path) -> None:

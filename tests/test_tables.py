@@ -276,7 +276,10 @@ def test_runs_that_are_missing_are_named() -> None:
     made = material(sample("main", "runtime", 5.0, [-50.0]))
     study = dataclasses.replace(made.studies[0], runs_wanted=3, failed=(("main/run-2", "the disk is full"),))
     notes = " ".join(table(dataclasses.replace(made, studies=[study]), "study-main").notes)
-    assert "1 of the 3 runs of the study are there." in notes
+    assert "1 of 3 runs are there." in notes
+    study = dataclasses.replace(study, variants=("runtime", "deep", "lstm"))
+    notes = " ".join(table(dataclasses.replace(made, studies=[study]), "study-main").notes)
+    assert "1 of 3 runs are there, none of deep and lstm." in notes
     assert "main/run-2: the disk is full" in notes
 
 

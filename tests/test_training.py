@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,14 +74,6 @@ def test_the_folder_holds_what_other_programs_rely_on(peaceful: Path) -> None:
     assert load(peaceful / "policy.safetensors").mask.tolist() == [True, True, True]
 
 
-@pytest.fixture
-def hears_signals() -> Iterator[None]:
-    """A job in the background is started with SIGINT ignored, and then training ignores it too."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("hears_signals")
 def test_a_signal_stops_the_training_and_the_next_call_goes_on(peaceful: Path, tmp_path: Path) -> None:
     def interrupt(number: int, _: Population, news: News) -> None:
@@ -106,6 +97,17 @@ def test_a_signal_stops_the_training_and_the_next_call_goes_on(peaceful: Path, t
 def test_a_second_signal_acts_as_it_always_does() -> None:
     with until_signalled() as stop:
         os.kill(os.getpid(), signal.SIGINT)
+        assert stop()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.usefixtures("hears_signals")
+def test_a_signal_is_heard_by_all_that_wait_for_one() -> None:
+    with until_signalled() as stop:
+        with until_signalled() as stop_within:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert stop_within()
         assert stop()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)

@@ -92,9 +92,8 @@ def _say_what_is_missing(material: Material) -> None:
     from incrt.report.selection import of_preset
 
     for study in material.studies:
-        there = len(of_preset(material, study.preset).of(study.name))
-        if there < study.runs_wanted:
-            log.print(f"study {study.name}, preset {study.preset}: {there} of {study.runs_wanted} runs are there")
+        if missing := of_preset(material, study.preset).missing(study):
+            log.print(f"study {study.name}, preset {study.preset}: {missing}", markup=False, soft_wrap=True)
         for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):
             log.print(line, markup=False, soft_wrap=True)
 

@@ -125,7 +125,10 @@ def _saying_so(stop: Callable[[], bool]) -> Callable[[], bool]:
         nonlocal said
         if stop() and not said:
             said = True
-            log.print("stopping: what was done is being saved; a second Ctrl-C does not wait for that", soft_wrap=True)
+            log.print(
+                "stopping at the next check, when what was done is saved; a second Ctrl-C does not wait for that",
+                soft_wrap=True,
+            )
         return said
 
     return asked

@@ -29,6 +29,16 @@ class Runs:
         """All runs of these studies as they were trained, each once."""
         return distinct(each for each in self.outcomes if each.study in studies)
 
+    def missing(self, study: StudyRecord) -> str:
+        """Whether runs of a study are not there, in words; empty if all are."""
+        found = self.of(study.name)
+        if len(found) >= study.runs_wanted:
+            return ""
+        variants = {each.variant for each in found}
+        none = [variant for variant in study.variants if variant not in variants]
+        of_some = f", none of {' and '.join(none)}" if none and found else ""
+        return f"{len(found)} of {study.runs_wanted} runs are there{of_some}"
+
     def cell(self, study: str, variant: str, tau_z: float, condition: str = "") -> list[Outcome]:
         """The runs that differ in their seeds alone, each once."""
         place = (study, variant, tau_z, condition)

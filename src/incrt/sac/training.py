@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 from incrt.bench import make_bench
@@ -126,7 +127,10 @@ def _wait(writing: Sequence[Future[None]]) -> None:
 
 @contextmanager
 def until_signalled() -> Iterator[Callable[[], bool]]:
-    """A function that says whether SIGINT or SIGTERM has come; a second one of them acts as it always does."""
+    """A function that says whether SIGINT or SIGTERM has come; a second one of them acts as it always does.
+
+    One inside another tells it.
+    """
     if threading.current_thread() is not threading.main_thread():  # only the main thread hears signals
         yield lambda: False
         return
@@ -138,13 +142,23 @@ def until_signalled() -> Iterator[Callable[[], bool]]:
         for number, handler in before.items():
             signal.signal(number, handler)
 
-    def ask(*_: Any) -> None:
+    def ask(number: int, frame: FrameType | None) -> None:
         asked.set()
         restore()
+        outer: Any = before[signal.Signals(number)]
+        if outer in _ASKING:
+            outer(number, frame)
 
     for number in before:
         signal.signal(number, ask)
+    _ASKING.add(ask)
     try:
         yield asked.is_set
     finally:
-        restore()
+        _ASKING.remove(ask)
+        if not asked.is_set():
+            restore()
+
+
+_ASKING: set[Any] = set()
+"""The handlers of all :func:`until_signalled` that are under way."""

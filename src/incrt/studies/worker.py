@@ -20,7 +20,7 @@ from incrt.compiled import keep_compiled
 from incrt.files import write_whole
 from incrt.runs import evaluate_run, find_runs, is_over, reference_evaluation, reference_rows
 from incrt.sac.folder import HeldError
-from incrt.sac.training import Job, bench_job, train
+from incrt.sac.training import Job, bench_job, train, until_signalled
 from incrt.studies.episodes import record_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.tasks import Found, Task
@@ -36,6 +36,7 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
     keep_compiled()
     _compilations()
     found = Found()
+    was_stopped = False
     try:
         unfinished = [run for run in task.runs if not is_over(run.folder)]
         if task.trained_by:
@@ -45,16 +46,16 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
         elif unfinished:
             begin = time.monotonic()
             fresh = [run for run in unfinished if not (run.folder / "config.json").exists()]
-            try:
-                _train(task, unfinished, found, warn)
-            except ValueError as error:  # of no one run: a device that is not there, for example
-                found.problems |= {str(run.folder): str(error) for run in unfinished}
+            with until_signalled() as stop:
+                try:
+                    _train(task, unfinished, found, warn)
+                except ValueError as error:  # of no one run: a device that is not there, for example
+                    found.problems |= {str(run.folder): str(error) for run in unfinished}
+                was_stopped = stop()  # also where the last steps were done before it was heard
             found.spent.compile_s = _length(each for each in _compilations() if each[0] >= begin)
             found.spent.train_s = time.monotonic() - begin - found.spent.compile_s
             found.spent.runs = sum(is_over(run.folder) for run in fresh)
         trained = [run for run in task.runs if is_over(run.folder)]
-        left_out = {*found.problems, *found.held}
-        was_stopped = any(run not in trained and str(run.folder) not in left_out for run in task.runs)
         begin = time.monotonic()
         if not was_stopped:
             _evaluate(task, trained, found)

@@ -135,8 +135,12 @@ def universal(
 
 def no_runs(claim: Claim, study: str, silent: int = 0) -> Verdict:
     """The verdict where there is nothing to judge by; ``silent`` runs are there, from before this was kept of a run."""
-    none = f"Of the {silent} runs that are there this was not kept" if silent else "There are no such runs"
-    why = f"{none}; incrt study run {study} trains them."
+    trains = f"incrt study run {study}"
+    if silent:
+        again = f"{trains} --out DIR, a new folder, trains them again"
+        why = f"Of the {silent} runs that are there this was not kept; {again}."
+    else:
+        why = f"There are no such runs; {trains} trains them."
     return Verdict(claim, 0, "no runs", "cannot tell", why, is_open=True)
 
 

@@ -143,9 +143,8 @@ def _notes(runs: Runs, study: StudyRecord) -> tuple[str, ...]:
             f"Difference, p and Cohen's d are against {other} in the same regime: positive where the variant's Δ% is "
             "higher, which is worse; they are not corrected for many comparisons."
         )
-    there = len(runs.of(study.name))
-    if there < study.runs_wanted:
-        notes.append(f"{there} of the {study.runs_wanted} runs of the study are there.")
+    if missing := runs.missing(study):
+        notes.append(f"{missing}.")
     notes += [f"Not shown: {words}." for words in study.unread]
     if study.failed:
         run, why = study.failed[0]
