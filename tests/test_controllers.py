@@ -132,8 +132,9 @@ def test_where_tuning_ends_without_noise() -> None:
     assert float(observer.bandwidth) == pytest.approx(1000, rel=1e-3)
 
 
-def test_every_reference_stays_inside_the_box() -> None:
-    config = preset("paper", tau_z=5.0)
+@pytest.mark.parametrize(("preset_name", "tau_z"), BENCHES)
+def test_every_reference_stays_inside_the_box(preset_name: str, tau_z: float) -> None:
+    config = preset(preset_name, tau_z=tau_z)
     box = make_bench(config)[1].law.box
     for name in BESIDE_STUDIES:
         gains = evaluate(config, reference_controller(name, config))[1].gains

@@ -289,7 +289,8 @@ def test_the_replay_holds_the_rewards_in_order() -> None:
     states, record = short_run()
     replay = states[-1].replay
     steps = np.flatnonzero(np.asarray(replay.ages)[1 : int(replay.size)])
-    np.testing.assert_array_equal(np.asarray(replay.rewards)[steps], record.reward)
+    # A compiler may make the reward twice, once for each, with other rounding.
+    np.testing.assert_allclose(np.asarray(replay.rewards)[steps], record.reward, rtol=1e-5)
 
 
 def test_the_run_acts_on_the_window_that_the_replay_remembers() -> None:
