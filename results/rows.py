@@ -99,11 +99,11 @@ def _compared(rows: Sequence[dict[str, str]], variant: str, other: str) -> list[
     from incrt.report.statistics import compare, summarise
     from incrt.report.wording import difference_text, mean_text, p_text
 
-    is_one, is_other = _named(rows, variant), _named(rows, other)
+    names, other_names = _named(rows, variant), _named(rows, other)
     found = []
     for preset, tau_z in dict.fromkeys((row["preset"], row["tau_z"]) for row in rows):
         here = [row for row in rows if (row["preset"], row["tau_z"]) == (preset, tau_z)]
-        runs, others = (_each_once(row for row in here if row["variant"] in names) for names in (is_one, is_other))
+        runs, others = (_each_once(row for row in here if row["variant"] in each) for each in (names, other_names))
         if not runs or not others:
             continue
         one, two = _deltas(runs), _deltas(others)
@@ -178,11 +178,12 @@ def _left_by_others(
     rows: Sequence[dict[str, str]], conditions: Sequence[tuple[str, re.Pattern[str]]], place: int
 ) -> str:
     """What is in the column of one condition, in the rows that meet all others."""
+    column_here = conditions[place][0]
     others = [each for i, each in enumerate(conditions) if i != place]
     left = [row for row in rows if all(expression.search(row[column]) for column, expression in others)]
-    there = _some(row[conditions[place][0]] for row in left) or "in no row"
+    there = _some(row[column_here] for row in left) or "in no row"
     meeting = ", ".join(f"{column}~{expression.pattern}" for column, expression in others)
-    return f"{'with ' + meeting if others else 'in its rows'} {conditions[place][0]} is {there}"
+    return f"{'with ' + meeting if others else 'in its rows'} {column_here} is {there}"
 
 
 def _condition(word: str) -> tuple[str, re.Pattern[str]]:

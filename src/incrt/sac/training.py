@@ -129,7 +129,7 @@ def _wait(writing: Sequence[Future[None]]) -> None:
 def until_signalled() -> Iterator[Callable[[], bool]]:
     """A function that says whether SIGINT or SIGTERM has come; a second one of them acts as it always does.
 
-    One inside another tells it.
+    One inside another passes it on, so that both are asked to stop.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread hears signals
         yield lambda: False
