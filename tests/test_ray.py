@@ -30,7 +30,8 @@ def test_a_study_is_finished_by_tasks(tmp_path: Path) -> None:
     study = store.enter(small_study(tmp_path))[0]
     backend = RayBackend(None, "auto", 1)
     assert backend.device == "cpu"
-    result = Schedule(store, study, backend, How(backend.device, 2, 1)).run(lambda _: None, lambda: False)
+    schedule = Schedule(store, study, store.planned(study), backend, How(backend.device, 2, 1))
+    result = schedule.run(lambda _: None, lambda: False)
     assert (result.finished, result.failed, result.stopped) == (4, {}, False)
     assert result.spent.runs == 4
     assert min(vars(result.spent).values()) > 0

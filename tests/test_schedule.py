@@ -2,7 +2,7 @@
 
 import errno
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -84,11 +84,17 @@ def study(tmp_path: Path, store: Store) -> Study:
 
 
 def run(
-    store: Store, study: Study, script: Script, batch: int = 4, stop: Callable[[], bool] = lambda: False
+    store: Store,
+    study: Study,
+    script: Script,
+    batch: int = 4,
+    stop: Callable[[], bool] = lambda: False,
+    plan: Sequence[PlannedRun] = (),
 ) -> tuple[Result, ScriptedBackend]:
     backend = ScriptedBackend(script)
     seen: list[list[Standing]] = []
-    result = Schedule(store, study, backend, How("cpu", batch, None)).run(lambda each: seen.append(list(each)), stop)
+    schedule_ = Schedule(store, study, plan or store.planned(study), backend, How("cpu", batch, None))
+    result = schedule_.run(lambda each: seen.append(list(each)), stop)
     assert seen
     return result, backend
 
@@ -103,6 +109,16 @@ def test_batches_hold_every_run_once(store: Store, study: Study) -> None:
         each.folder for each in store.planned(study)
     )
     assert result == Result(4, {}, stopped=False, no_space=None, spent=Spent())
+
+
+def test_a_part_of_a_study_leaves_the_rest_as_it_is(store: Store, study: Study) -> None:
+    *part, other = store.planned(study)
+    for each in (part[0], other):
+        store.note_failed(study, each.folder, "the arm fell off")
+    result, backend = run(store, study, lambda task, _: finish(*task.runs), plan=part)
+    assert [task.folders for task in backend.started] == [tuple(each.folder for each in part)]
+    assert (result.finished, result.stopped) == (3, False)
+    assert list(store.failed(study)) == [str(other.folder.relative_to(store.path))]
 
 
 def test_a_finished_run_is_not_started_again(store: Store, study: Study) -> None:
@@ -245,7 +261,7 @@ def test_a_full_disk_ends_the_study(store: Store, study: Study) -> None:
 
 
 def test_tasks_and_their_ends_travel_as_json(store: Store, study: Study) -> None:
-    schedule_ = Schedule(store, study, ScriptedBackend(lambda *_: None), How("gpu", 2, 3))
+    schedule_ = Schedule(store, study, store.planned(study), ScriptedBackend(lambda *_: None), How("gpu", 2, 3))
     for task in schedule_._tasks(schedule_.standings()):  # noqa: SLF001
         assert Task.from_json(task.to_json()) == task
     found = Found({"a": "b"}, ["c"], no_space="d", spent=Spent(2, 3.25, 1.5, 0.75))

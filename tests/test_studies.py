@@ -290,7 +290,7 @@ def test_references_that_are_gone_or_damaged_are_made_anew(trained: tuple[Store,
     assert of_preset(read_material(store.path), "memory").given_up("small") == 0  # no run is lost
     path.unlink()
     backend = LocalBackend(tmp_path / "logs")
-    result = Schedule(store, study, backend, How("cpu", 4, None)).run(lambda _: None, lambda: False)
+    result = Schedule(store, study, runs, backend, How("cpu", 4, None)).run(lambda _: None, lambda: False)
     assert result.finished == 4
     assert path.read_bytes() == before
 
@@ -330,6 +330,22 @@ def test_the_command_goes_on_with_what_is_there(
     ]
     main(["study", "status", str(store.path)])
     assert "small, preset memory" in capsys.readouterr().out
+
+
+def test_the_command_runs_a_part_of_a_study(
+    trained: tuple[Store, Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, study, runs = copied(trained, tmp_path)
+    (tmp_path / "small.toml").write_text(SMALL)
+    for each in (runs[0], runs[2]):
+        (each.folder / "eval.json").unlink()
+    part = ["--variants", "all heads", "--tau-z", "5"]
+    main(["study", "run", str(tmp_path / "small.toml"), *part, "--out", str(store.path), "--device", "cpu"])
+    assert "preset memory, all heads; tau_z 5: 2 of 2 runs are finished" in capsys.readouterr().err.replace("\n", " ")
+    assert [(each.folder / "eval.json").exists() for each in runs] == [False, True, True, True]
+    (command,) = store.commands()
+    assert command.part == "all heads; tau_z 5"
+    assert store.studies() == [study]  # the whole is still asked for
 
 
 def test_the_command_ends_with_what_failed_and_why(
@@ -402,6 +418,8 @@ def test_the_report_leaves_out_what_it_cannot_read_and_says_so(
         (["study", "run", "quick", "--out", "OUT", "--seeds", "x"], "seeds must be numbers"),
         (["study", "run", "quick", "--out", "OUT", "--address", "auto"], "--address goes with --backend ray"),
         (["study", "run", "quick", "--out", "OUT", "--batch", "0"], "batch must be a whole number"),
+        (["study", "run", "quick", "--out", "OUT", "--variants", "none", "deeper"], "variants must be among 'runtime'"),
+        (["study", "run", "quick", "--out", "OUT", "--tau-z", "1", "5"], "tau_z must be among 5; got 1"),
         (["study", "run", "quick", "--out", "FILE/there", "--device", "cpu"], "cannot be written"),
         (["study", "run", "quick", "--out", "OUT", "--device", "gpu"], "there is no gpu here"),
         (["study", "status", "OUT"], "holds no study"),

@@ -117,6 +117,21 @@ def test_runs_of_one_length_are_trained_together(tmp_path: Path) -> None:
     assert lengths == [({50_000}, 75), ({50_000}, 75), ({20_000}, 30), ({100_000}, 30)]
 
 
+def test_a_part_is_some_variants_in_some_regimes() -> None:
+    study = load_study("encoders", "memory")
+    assert study.part((), ()) == study.cells
+    assert [(cell.variant, cell.bench.tau_z) for cell in study.part(("none", "deep"), (5.0, 1.0))] == [
+        ("deep", 1.0),
+        ("deep", 5.0),
+        ("none", 1.0),
+        ("none", 5.0),
+    ]
+    with pytest.raises(ValueError, match=r"variants must be among 'runtime', .*'none'; got 'deeper'"):
+        study.part(("deep", "deeper"), ())
+    with pytest.raises(ValueError, match=r"tau_z must be among 1, 2, 5; got 3, 0\.5"):
+        study.part((), (3.0, 2.0, 0.5))
+
+
 def test_variants_are_compared_with_one_or_each_with_its_own(tmp_path: Path) -> None:
     assert small_study(tmp_path).compare == {"all heads": "grown"}
     assert small_study(tmp_path, SMALL.replace('compare = "grown"', "")).compare == {}

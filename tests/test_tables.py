@@ -294,10 +294,11 @@ def test_times_stand_beside_those_of_the_paper() -> None:
     ]
     ran = Command("main", "paper", "42-51", 128, "2026-01-01 12:00 UTC", 200.0, 30, 60.0, 90.5, 43.25)
     tested, other = dataclasses.replace(ran, runs=0, train_s=0.0), dataclasses.replace(ran, preset="memory")
-    commands = [ran, tested, dataclasses.replace(ran, study="search"), other]
+    commands = [ran, tested, dataclasses.replace(ran, study="search", part="runtime; tau_z 2"), other]
     first, *rest = cells(table(dataclasses.replace(found, studies=studies, commands=commands), "times"))
     assert (first["study"], first["runs trained"], first["training [s]"]) == ("main", "30", "60.0")
     # 30 runs of 20 to 27 minutes are 36 000 to 48 600 seconds.
     assert first["paper: wall [A100 h]"] == "10.0 to 13.5"
     assert (first["training: times as fast"], first["wall: times as fast"]) == ("600 to 810", "180 to 243")
     assert [each["wall: times as fast"] for each in rest] == [None, None]
+    assert [each["part"] for each in (first, *rest)] == [None, None, "runtime; tau_z 2"]

@@ -44,6 +44,10 @@ class RunStudy:
     """Bench, encoder and runtime controller that belong together."""
     seeds: str | None = None
     """Seeds, one run each a variant and regime, such as 42-51 or 1,5,7-9; the study's own if not given."""
+    variants: tuple[str, ...] = ()
+    """Run these variants alone, by their names; the others can follow. All if not given."""
+    tau_z: tuple[float, ...] = ()
+    """Run these regimes alone, by the memory's time constant in seconds. All if not given."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """Where to train; auto takes a GPU if there is one."""
     batch: int | None = None
@@ -63,6 +67,7 @@ class RunStudy:
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), COUNT)
         study = load_study(self.name, self.preset, None if self.seeds is None else parse_seeds(self.seeds))
+        cells = study.part(self.variants, self.tau_z)
         store = Store(self.out.resolve())
         begun, begin = datetime.now(UTC), time.monotonic()
         backend, how = self._arrange(store)
@@ -72,9 +77,9 @@ class RunStudy:
                 log.print(f"study {study.name} has changed; runs that it no longer names stay there, out of the report")
             if self.seeds is not None and len(study.seeds) > len(parse_seeds(self.seeds)):
                 log.print(f"seeds that were asked for before stay in the study: {format_seeds(study.seeds)}")
-            plan = store.planned(study)
+            plan = [run for run in store.planned(study) if run.cell in cells]
             with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
-                result = Schedule(store, study, backend, how).run(display.update, _saying_so(stop))
+                result = Schedule(store, study, plan, backend, how).run(display.update, _saying_so(stop))
         finally:
             backend.close()
         store.note_command(
@@ -86,6 +91,7 @@ class RunStudy:
                 begun=f"{begun:%Y-%m-%d %H:%M} UTC",
                 wall_s=round(time.monotonic() - begin, 1),
                 **result.spent.rounded(),
+                part=self._part,
             )
         )
         self._say(study, len(plan), result)
@@ -101,8 +107,13 @@ class RunStudy:
         batch = self.batch or (_GPU_BATCH if device == "gpu" else _RUNS_PER_CORE * (self.cores or usable_cores()))
         return LocalBackend(store.path / "logs"), How(device, batch, self.cores)
 
+    @property
+    def _part(self) -> str:
+        regimes = ", ".join(f"{each:g}" for each in self.tau_z)
+        return "; ".join(each for each in (", ".join(self.variants), f"tau_z {regimes}" if regimes else "") if each)
+
     def _say(self, study: Study, planned: int, result: Result) -> None:
-        where = f"study {study.name}, preset {study.preset}"
+        where = ", ".join(each for each in (f"study {study.name}", f"preset {study.preset}", self._part) if each)
         log.print(f"{where}: {result.finished} of {planned} runs are finished", highlight=False, soft_wrap=True)
         failed = {str(folder.relative_to(self.out.resolve())): why for folder, why in result.failed.items()}
         for line in failure_lines(failed):

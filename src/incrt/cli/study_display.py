@@ -27,6 +27,8 @@ def standing_rows(study: Study, plan: Sequence[PlannedRun], standings: Sequence[
     rows = []
     for cell in study.cells:
         members = [each for run, each in zip(plan, standings, strict=True) if run.cell is cell]
+        if not members:  # none of the part that is run
+            continue
         counts = Counter(each.state for each in members)
         done = sum(each.step for each in members)
         rows.append(

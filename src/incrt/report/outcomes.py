@@ -194,6 +194,8 @@ class Command:
     train_s: float
     compile_s: float
     evaluate_s: float
+    part: str = ""
+    """Variants and tau_z that were asked for; empty if it was the whole study."""
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,10 @@ class _Tries(NamedTuple):
 
 
 class Schedule:
-    """The run of a study on a backend."""
+    """The run of a study, or of a part of it, on a backend."""
 
-    def __init__(self, store: Store, study: Study, backend: Backend, how: How) -> None:
-        self._store, self._study, self._backend, self._how = store, study, backend, how
-        self._plan = store.planned(study)
+    def __init__(self, store: Store, study: Study, plan: Sequence[PlannedRun], backend: Backend, how: How) -> None:
+        self._store, self._study, self._plan, self._backend, self._how = store, study, plan, backend, how
         self._failed: dict[Path, str] = {}
         self._finished: set[Path] = set()
         self._referenced: set[Path] = set()
@@ -73,7 +72,7 @@ class Schedule:
 
         ``tell`` is shown how far each run is.
         """
-        self._store.forget_failed(self._study)
+        self._store.forget_failed(self._study, self._plan)
         for run in self._plan:
             drop_damaged(run, self._study.tests)
         waiting = deque(self._tasks(self.standings()))
@@ -115,7 +114,7 @@ class Schedule:
         return self._tasks(standings)
 
     def standings(self) -> list[Standing]:
-        """How far each run of the study is."""
+        """How far each run is."""
         found: list[Standing] = []
         for run in self._plan:
             if run.folder in self._finished:

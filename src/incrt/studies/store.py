@@ -15,7 +15,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,16 +110,16 @@ class Store:
             return {row["controller"] for row in rows} == set(BESIDE_STUDIES)
         return False
 
-    def forget_failed(self, study: Study) -> None:
-        """All that failed will be tried again."""
+    def forget_failed(self, study: Study, runs: Iterable[PlannedRun]) -> None:
+        """Those of them that failed will be tried again."""
         with self._lock():
-            self._failed(study).unlink(missing_ok=True)
+            again = {str(run.folder.relative_to(self.path)) for run in runs}
+            self._write_failed(study, {run: why for run, why in self.failed(study).items() if run not in again})
 
     def note_failed(self, study: Study, run: Path, why: str) -> None:
         """Keep why a run could not be trained or evaluated, beside what other commands have noted."""
         with self._lock():
-            failed = {**self.failed(study), str(run.relative_to(self.path)): why}
-            write_whole(self._failed(study), (json.dumps(failed, indent=2) + "\n").encode())
+            self._write_failed(study, {**self.failed(study), str(run.relative_to(self.path)): why})
 
     def failed(self, study: Study) -> dict[str, str]:
         """Runs that could not be trained or evaluated when the study was last run, and why."""
@@ -153,6 +153,12 @@ class Store:
             if fcntl is not None:
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+    def _write_failed(self, study: Study, failed: Mapping[str, str]) -> None:
+        if failed:
+            write_whole(self._failed(study), (json.dumps(failed, indent=2) + "\n").encode())
+        else:
+            self._failed(study).unlink(missing_ok=True)
 
     def _failed(self, study: Study) -> Path:
         return self._studies / f"{study.name}-{study.preset}{_FAILED}"

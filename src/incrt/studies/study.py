@@ -24,7 +24,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -117,6 +117,17 @@ class Study:
         """Names, in the order of the declaration."""
         return tuple(dict.fromkeys(cell.variant for cell in self.cells))
 
+    def part(self, variants: Sequence[str], regimes: Sequence[float]) -> tuple[Cell, ...]:
+        """The cells of some variants and of some tau_z; of all where none is named."""
+        of_all = tuple(dict.fromkeys(cell.bench.tau_z for cell in self.cells))
+        _check_known("variants", variants, self.variants, repr)
+        _check_known("tau_z", regimes, of_all, "{:g}".format)
+        return tuple(
+            cell
+            for cell in self.cells
+            if cell.variant in (variants or self.variants) and cell.bench.tau_z in (regimes or of_all)
+        )
+
 
 def declared_studies() -> dict[str, str]:
     """The studies that come with the library, and what each is about."""
@@ -202,6 +213,11 @@ def _build(name: str, declared: Mapping[str, Any], preset_name: str, seeds: Sequ
     )
     _check(found)
     return found
+
+
+def _check_known(what: str, asked: Iterable[Any], known: Sequence[Any], show: Callable[[Any], str]) -> None:
+    if unknown := [each for each in asked if each not in known]:
+        raise ValueError(f"{what} must be among {', '.join(map(show, known))}; got {', '.join(map(show, unknown))}")
 
 
 def _check_trainers(path: Path, names: Sequence[Any]) -> None:

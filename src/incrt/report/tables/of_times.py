@@ -10,6 +10,7 @@ from incrt.report.wording import number
 _COLUMNS = (
     Column("study", "left"),
     Column("seeds", "left"),
+    Column("part", "left"),
     Column("batch"),
     Column("begun", "left"),
     Column("wall [s]"),
@@ -22,6 +23,7 @@ _COLUMNS = (
     Column("wall: times as fast"),
 )
 _NOTES = (
+    "A part is what of the study was asked for, the whole if nothing is said.",
     "A batch is the most runs that were trained together.",
     "All times but the wall's are those of workers, added up: more than the wall's where several worked at once.",
     "Runs trained are those that the command trained from their first step to their last; the time of others counts.",
@@ -48,6 +50,7 @@ def _cells(command: Command, *, alike: bool) -> tuple[str | None, ...]:
     return (
         command.study,
         command.seeds,
+        command.part or None,
         str(command.batch),
         command.begun,
         number(command.wall_s, 1),
