@@ -250,6 +250,17 @@ def test_what_is_damaged_is_refused_by_name(
         read_archive(archive)
 
 
+def test_commands_of_a_version_that_knew_no_part_are_read(archive: Path) -> None:
+    path, found = archive / "commands.csv", read_archive(archive).commands
+    lines = path.read_text().splitlines()
+    path.write_text("".join(line.removesuffix(",part").removesuffix(",") + "\n" for line in lines))
+    assert "part" not in path.read_text()
+    assert read_archive(archive).commands == found
+    path.write_text(path.read_text().replace(",evaluate_s", "", 1))
+    with pytest.raises(ValueError, match=r"first line must be study,preset,.*,evaluate_s,part"):
+        read_archive(archive)
+
+
 def test_a_folder_that_is_neither_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["report", str(tmp_path)])

@@ -126,6 +126,7 @@ def test_on_a_terminal_every_run_has_a_row(clock: list[float]) -> None:
         runs[1].failure = Failure(20, "the actor's action is not finite")
         display.update(population(*runs), News([report(0, 20, -7.5, head=2), report(2, 40, -3.0)], []))
     shown = text.getvalue()
+    assert any(" % of 20 runs, " in line[:20] for line in shown.splitlines())  # below the bar, not behind it
     assert "and 4 more" in shown
     assert "seed-15" in shown
     assert "seed-16" not in shown

@@ -1,5 +1,6 @@
 """What lies in results/ is what the report makes of the runs kept there, and documents say what lies there."""
 
+import csv
 import re
 import shutil
 from collections.abc import Callable
@@ -102,6 +103,13 @@ def test_every_figure_in_prose_is_in_a_table_beside_it() -> None:
 
 def test_verdicts_in_bold_are_those_of_the_tables() -> None:
     assert other_verdicts(DOCUMENT.read_text(encoding="utf-8")) == []
+
+
+def test_commands_that_were_stopped_are_among_those_that_are_kept() -> None:
+    lines = csv.DictReader((RESULTS / "stopped.csv").read_text().splitlines())
+    stopped = {(row["study"], row["preset"], row["part"], row["begun"], float(row["training [s]"])) for row in lines}
+    commands = read_archive(RESULTS).commands
+    assert stopped <= {(each.study, each.preset, each.part, each.begun, each.train_s) for each in commands}
 
 
 def test_runs_are_kept_without_their_weights() -> None:

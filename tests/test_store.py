@@ -3,19 +3,21 @@
 import dataclasses
 import errno
 import json
+from io import StringIO
 from itertools import product
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from small_studies import SMALL, one_task, small_study
 
 from incrt.cli import main
-from incrt.cli.study_display import failure_lines
+from incrt.cli.study_display import StudyDisplay, failure_lines
 from incrt.report.outcomes import Command
 from incrt.report.reading import read_material
 from incrt.studies import store as store_module
 from incrt.studies.backend import LocalBackend
-from incrt.studies.store import Store
+from incrt.studies.store import Standing, Store
 from incrt.studies.study import Study
 from incrt.studies.tasks import Task
 from incrt.tuning import BESIDE_STUDIES
@@ -24,14 +26,15 @@ from incrt.tuning import BESIDE_STUDIES
 def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
     store, study = Store(tmp_path / "out"), small_study(tmp_path)
     store.enter(study)
-    more, replaces = store.enter(small_study(tmp_path, SMALL.replace('"1-2"', '"2,7"')))
-    assert (more.seeds, replaces) == ((1, 2, 7), False)
-    renamed, replaces = store.enter(small_study(tmp_path, SMALL.replace("Small runs", "Other words")))
-    assert (renamed.seeds, replaces) == ((1, 2, 7), False)
-    fewer, replaces = store.enter(small_study(tmp_path, SMALL.replace('"all heads".encoder.encoder = "static"', "")))
-    assert (fewer.seeds, replaces) == ((1, 2, 7), True)
-    other, replaces = store.enter(small_study(tmp_path, SMALL.replace("steps = 140", "steps = 160")))
-    assert (other.seeds, replaces) == ((1, 2), True)  # other runs: what was asked for of the first ones says nothing
+    more, gone = store.enter(small_study(tmp_path, SMALL.replace('"1-2"', '"2,7"')))
+    assert (more.seeds, gone) == ((1, 2, 7), [])
+    renamed, gone = store.enter(small_study(tmp_path, SMALL.replace("Small runs", "Other words")))
+    assert (renamed.seeds, gone) == ((1, 2, 7), [])
+    fewer, gone = store.enter(small_study(tmp_path, SMALL.replace('"all heads".encoder.encoder = "static"', "")))
+    assert fewer.seeds == (1, 2, 7)
+    assert [(run.cell.variant, run.seed) for run in gone] == [("all heads", seed) for seed in (1, 2, 7)]
+    other, gone = store.enter(small_study(tmp_path, SMALL.replace("steps = 140", "steps = 160")))
+    assert (other.seeds, len(gone)) == ((1, 2), 3)  # other runs: what was asked for of the first ones says nothing
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,31 @@ def write_references(store: Store, study: Study, rmse: dict[str, float]) -> None
             path = store.references(cell.bench, changes)
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps([{"controller": name, "rmse": rmse[name], **figures} for name in rmse]))
+
+
+def test_what_failed_of_a_study_s_other_runs_stays_noted_and_no_more(tmp_path: Path) -> None:
+    store = Store(tmp_path / "out")
+    study, _ = store.enter(small_study(tmp_path))
+    first, second, *_ = store.planned(study)
+    for folder in (first.folder, second.folder, store.path / "runs" / "of-a-variant-that-is-gone" / "seed-1"):
+        store.note_failed(study, folder, "the arm fell off")
+    store.forget_failed(study, [first])
+    assert list(store.failed(study)) == [str(second.folder.relative_to(store.path))]
+    (store.path / "studies" / "small-memory.failed.json").write_text('{"a')
+    store.forget_failed(study, [first])
+    assert store.failed(study) == {}
+
+
+def test_a_part_of_a_study_is_shown_alone(tmp_path: Path) -> None:
+    study = small_study(tmp_path)
+    part = [run for run in Store(tmp_path / "out").planned(study) if run.cell.variant == "all heads"]
+    text = StringIO()
+    with StudyDisplay(study, part, Console(file=text, width=80, force_terminal=True)) as display:
+        display.update([Standing("waiting", 0), Standing("training", 70)])
+    shown = text.getvalue()
+    assert "\nsmall: 1 waiting, 1 training" in shown.replace("\r", "")
+    assert "all heads" in shown
+    assert "grown" not in shown
 
 
 def command(seeds: str) -> Command:

@@ -335,17 +335,49 @@ def test_the_command_goes_on_with_what_is_there(
 def test_the_command_runs_a_part_of_a_study(
     trained: tuple[Store, Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store, study, runs = copied(trained, tmp_path)
-    (tmp_path / "small.toml").write_text(SMALL)
+    store, _, runs = copied(trained, tmp_path)
+    name = "[/all], heads"  # which is neither markup nor two
+    (tmp_path / "small.toml").write_text(SMALL.replace("all heads", name))
     for each in (runs[0], runs[2]):
         (each.folder / "eval.json").unlink()
-    part = ["--variants", "all heads", "--tau-z", "5"]
+    part = ["--variants", name, name, "--tau-z", "5.0", "5"]
     main(["study", "run", str(tmp_path / "small.toml"), *part, "--out", str(store.path), "--device", "cpu"])
-    assert "preset memory, all heads; tau_z 5: 2 of 2 runs are finished" in capsys.readouterr().err.replace("\n", " ")
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert f"study small, preset memory, '{name}'; tau_z 5: 2 of 2 runs are finished" in said
     assert [(each.folder / "eval.json").exists() for each in runs] == [False, True, True, True]
     (command,) = store.commands()
-    assert command.part == "all heads; tau_z 5"
-    assert store.studies() == [study]  # the whole is still asked for
+    assert command.part == f"'{name}'; tau_z 5"
+    (study,) = store.studies()
+    assert study.variants == ("grown", name)  # the whole is still asked for
+
+
+def test_seeds_that_stay_in_the_study_are_named(
+    trained: tuple[Store, Study], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, _, _ = copied(trained, tmp_path)
+    (tmp_path / "small.toml").write_text(SMALL.replace('"1-2"', '"2"'))
+    command = ["study", "run", str(tmp_path / "small.toml"), "--out", str(store.path), "--device", "cpu"]
+    for asked, finished in (([], "4 of 4"), (["--seeds", "2"], "2 of 2")):
+        main([*command, *asked])
+        said = capsys.readouterr().err.replace("\n", " ")
+        assert "seeds that were asked for before stay in the study: 1-2" in said
+        assert f"{finished} runs are finished" in said
+    assert [each.seeds for each in store.commands()] == ["1-2", "2"]
+    (tmp_path / "small.toml").write_text(SMALL.replace('"all heads".encoder.encoder = "static"', ""))
+    main(command)
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "study small has changed; 2 trained runs that it no longer names stay there, out of the report" in said
+
+
+def test_controllers_are_not_missed_where_no_run_is(trained: tuple[Store, Study], tmp_path: Path) -> None:
+    store, study, runs = copied(trained, tmp_path)
+    for changes in study.tests.values():
+        store.references(study.cells[0].bench, changes).unlink()
+    (unread,) = read_material(store.path).studies[0].unread  # of one bench, said once
+    assert unread.startswith("reference controllers of grown, tau_z = 5 s")
+    for each in runs:
+        shutil.rmtree(each.folder)
+    assert read_material(store.path).studies[0].unread == ()
 
 
 def test_the_command_ends_with_what_failed_and_why(
@@ -418,6 +450,8 @@ def test_the_report_leaves_out_what_it_cannot_read_and_says_so(
         (["study", "run", "quick", "--out", "OUT", "--seeds", "x"], "seeds must be numbers"),
         (["study", "run", "quick", "--out", "OUT", "--address", "auto"], "--address goes with --backend ray"),
         (["study", "run", "quick", "--out", "OUT", "--batch", "0"], "batch must be a whole number"),
+        (["study", "run", "quick", "--out", "OUT", "--variants"], "--variants must be followed by at least one"),
+        (["study", "run", "quick", "--out", "OUT", "--tau-z", "--variants", "none"], "--tau-z must be followed by"),
         (["study", "run", "quick", "--out", "OUT", "--variants", "none", "deeper"], "variants must be among 'runtime'"),
         (["study", "run", "quick", "--out", "OUT", "--tau-z", "1", "5"], "tau_z must be among 5; got 1"),
         (["study", "run", "quick", "--out", "FILE/there", "--device", "cpu"], "cannot be written"),

@@ -195,6 +195,19 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ("compare", 'trained_by = ["mian"]', "such as encoders, factors"),
         ("seeds", 'seeds = "99999999999"', "seeds must be at most 1e+09"),
         ("about", 'about = "unclosed', "cannot be read"),
+        (
+            "grown",
+            "grown.sac.buffer = 34",
+            "variant 'grown': buffer must be at least 35, for a window of 5 and the t",
+        ),
+        ("sac =", "sac = { buffer = 6 }", "common: buffer must be at least 35"),
+        (
+            '"all heads"',
+            '"all heads" = { encoder.encoder = "static", sac.buffer = 6 }',
+            "7, for a window of 5 and two",
+        ),
+        ("grown", "grown.sac.learning_starts = 140", "'grown': learning_starts must be less than steps = 140, or not"),
+        ("bench =", "bench.window = 7", "window must be given by common or by regimes, not by both"),
     ],
 )
 def test_a_bad_study_is_refused_by_name(tmp_path: Path, line: str, instead: str, named: str) -> None:

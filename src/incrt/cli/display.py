@@ -8,11 +8,10 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console, Group
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from incrt.cli.terminal import LiveView
+from incrt.cli.terminal import LiveView, progress_bar
 from incrt.sac.population import News, Population
 from incrt.sac.progress import Check, Progress, Report
 
@@ -111,7 +110,7 @@ class Display(LiveView):
             if progress.failure is not None:
                 event = f"failed: {progress.failure.cause}"
             table.add_row(self._folders[i].name, str(progress.step), str(progress.heads), found, event)
-        parts: list[Any] = [ProgressBar(sum(each.run.sac.steps for each in runs), sum(each.step for each in runs), 40)]
+        parts: list[Any] = [progress_bar(sum(each.step for each in runs), sum(each.run.sac.steps for each in runs))]
         parts += [Text(self._line(runs)), table]
         if len(runs) > _SHOWN_RUNS:
             parts.append(Text(f"and {len(runs) - _SHOWN_RUNS} more"))

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,12 +17,13 @@ from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import format_seeds, parse_seeds
 from incrt.config.rules import COUNT, whole
 from incrt.report.outcomes import Command
+from incrt.runs import is_over
 from incrt.sac.population import usable_cores
 from incrt.sac.training import until_signalled
 from incrt.studies.backend import Backend, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
 from incrt.studies.store import Standing, Store, standing
-from incrt.studies.study import Study, declared_studies, load_study
+from incrt.studies.study import Cell, declared_studies, load_study
 
 _GPU_BATCH = 128
 """Runs of a batch on a GPU; at a hundred it is full (docs/engine.md)."""
@@ -36,17 +37,19 @@ class RunStudy:
     Stop it at any time: the same command goes on. Several of these commands may work on one folder at once.
     """
 
-    name: Annotated[str, tyro.conf.Positional]
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
     """A study that comes with the library (incrt study list), or a file of your own that ends in .toml."""
     out: Path
     """Folder for studies and their runs. Studies in one folder share the runs that they have in common."""
     preset: Literal["memory", "paper"] = "memory"
     """Bench, encoder and runtime controller that belong together."""
     seeds: str | None = None
-    """Seeds, one run each a variant and regime, such as 42-51 or 1,5,7-9; the study's own if not given."""
-    variants: tuple[str, ...] = ()
-    """Run these variants alone, by their names; the others can follow. All if not given."""
-    tau_z: tuple[float, ...] = ()
+    """Train these seeds, one run each a variant and regime, such as 42-51 or 1,5,7-9. They stay in the study, for all
+    its variants. If not given, the study's own and those that were asked for before."""
+    variants: tuple[str, ...] | None = None
+    """Run these variants alone, by their names (incrt study list --json has them) and after the study's; the others can
+    follow. All if not given."""
+    tau_z: tuple[float, ...] | None = None
     """Run these regimes alone, by the memory's time constant in seconds. All if not given."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """Where to train; auto takes a GPU if there is one."""
@@ -66,18 +69,24 @@ class RunStudy:
         for name in ("batch", "cores"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), COUNT)
+        for name in ("variants", "tau_z"):
+            if getattr(self, name) == ():
+                raise ValueError(f"--{name.replace('_', '-')} must be followed by at least one")
         study = load_study(self.name, self.preset, None if self.seeds is None else parse_seeds(self.seeds))
-        cells = study.part(self.variants, self.tau_z)
+        cells, asked = study.part(self.variants or (), self.tau_z or ()), study.seeds
         store = Store(self.out.resolve())
         begun, begin = datetime.now(UTC), time.monotonic()
         backend, how = self._arrange(store)
         try:
-            study, replaces = store.enter(study)
-            if replaces:
-                log.print(f"study {study.name} has changed; runs that it no longer names stay there, out of the report")
-            if self.seeds is not None and len(study.seeds) > len(parse_seeds(self.seeds)):
+            study, gone = store.enter(study)
+            if gone:
+                trained = sum(is_over(run.folder) for run in gone)
+                what = f"{trained} trained runs that it no longer names stay there, out of the report"
+                log.print(f"study {study.name} has changed; {what}", soft_wrap=True)
+            if len(study.seeds) > len(asked):
                 log.print(f"seeds that were asked for before stay in the study: {format_seeds(study.seeds)}")
-            plan = [run for run in store.planned(study) if run.cell in cells]
+            seeds = study.seeds if self.seeds is None else asked
+            plan = [run for run in store.planned(study) if run.cell in cells and run.seed in seeds]
             with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
                 result = Schedule(store, study, plan, backend, how).run(display.update, _saying_so(stop))
         finally:
@@ -86,15 +95,16 @@ class RunStudy:
             Command(
                 study=study.name,
                 preset=study.preset,
-                seeds=format_seeds(study.seeds),
+                seeds=format_seeds(seeds),
                 batch=how.batch,
                 begun=f"{begun:%Y-%m-%d %H:%M} UTC",
                 wall_s=round(time.monotonic() - begin, 1),
                 **result.spent.rounded(),
-                part=self._part,
+                part=self._part(cells),
             )
         )
-        self._say(study, len(plan), result)
+        where = ", ".join(filter(None, (f"study {study.name}", f"preset {study.preset}", self._part(cells))))
+        self._say(where, len(plan), result)
 
     def _arrange(self, store: Store) -> tuple[Backend, How]:
         if self.backend == "ray":
@@ -107,14 +117,18 @@ class RunStudy:
         batch = self.batch or (_GPU_BATCH if device == "gpu" else _RUNS_PER_CORE * (self.cores or usable_cores()))
         return LocalBackend(store.path / "logs"), How(device, batch, self.cores)
 
-    @property
-    def _part(self) -> str:
-        regimes = ", ".join(f"{each:g}" for each in self.tau_z)
-        return "; ".join(each for each in (", ".join(self.variants), f"tau_z {regimes}" if regimes else "") if each)
+    def _part(self, cells: Sequence[Cell]) -> str:
+        """What was asked for of the study, each once and as it is declared; nothing for all of it."""
+        variants = dict.fromkeys(repr(each.variant) if "," in each.variant else each.variant for each in cells)
+        regimes = dict.fromkeys(f"{each.bench.tau_z:g}" for each in cells)
+        return "; ".join(
+            text
+            for text, is_asked in ((", ".join(variants), self.variants), (f"tau_z {', '.join(regimes)}", self.tau_z))
+            if is_asked
+        )
 
-    def _say(self, study: Study, planned: int, result: Result) -> None:
-        where = ", ".join(each for each in (f"study {study.name}", f"preset {study.preset}", self._part) if each)
-        log.print(f"{where}: {result.finished} of {planned} runs are finished", highlight=False, soft_wrap=True)
+    def _say(self, where: str, planned: int, result: Result) -> None:
+        log.print(f"{where}: {result.finished} of {planned} runs are finished", markup=False, soft_wrap=True)
         failed = {str(folder.relative_to(self.out.resolve())): why for folder, why in result.failed.items()}
         for line in failure_lines(failed):
             log.print(line, markup=False, soft_wrap=True)

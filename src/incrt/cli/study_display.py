@@ -8,11 +8,10 @@ from typing import Any
 
 from rich.console import Console, Group
 from rich.markup import escape
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from incrt.cli.terminal import LiveView, new_table
+from incrt.cli.terminal import LiveView, new_table, progress_bar
 from incrt.studies.store import PlannedRun, Standing
 from incrt.studies.study import Study
 
@@ -83,7 +82,7 @@ class StudyDisplay(LiveView):
         rows = standing_rows(self._study, self._plan, standings)
         line = self._line(rows)
         if self._live is not None:
-            bar = ProgressBar(sum(row["steps"] for row in rows), sum(row["steps_done"] for row in rows), 40)
+            bar = progress_bar(sum(row["steps_done"] for row in rows), sum(row["steps"] for row in rows))
             self._live.update(Group(bar, Text(line), status_table(self._study, rows)))
         elif time.monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()

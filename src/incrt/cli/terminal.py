@@ -8,9 +8,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 log = Console(stderr=True, highlight=False)
 
@@ -73,6 +75,11 @@ def prepare_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ValueError(f"figures cannot be written: {error}") from error
+
+
+def progress_bar(done: int, total: int) -> Group:
+    """A bar on a line of its own, which Rich's does not end."""
+    return Group(ProgressBar(total, done, 40), Text())
 
 
 class LiveView:

@@ -3,7 +3,7 @@
 from incrt.config.bench import FEATURES, REFERENCES, SUCCESS_RMSE, BenchConfig
 from incrt.config.heads import ENCODERS, OPTIMISER_RULES, RANKS, SHARE_RULES, EncoderConfig, RuntimeConfig
 from incrt.config.presets import PRESETS, encoder_preset, preset, runtime_preset
-from incrt.config.sac import SacConfig
+from incrt.config.sac import SacConfig, check_together
 from incrt.config.seeds import format_seeds, parse_seeds
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "EncoderConfig",
     "RuntimeConfig",
     "SacConfig",
+    "check_together",
     "encoder_preset",
     "format_seeds",
     "parse_seeds",

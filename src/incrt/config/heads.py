@@ -60,6 +60,11 @@ class EncoderConfig(Configuration):
         return self.k_max * self.d_k
 
     @property
+    def adapts(self) -> bool:
+        """Whether heads may come and go."""
+        return self.encoder == "runtime"
+
+    @property
     def heads_at_start(self) -> int:
         """K_init as a number."""
         if self.k_init is not None:

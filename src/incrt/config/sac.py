@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from incrt.config.heads import EncoderConfig, RuntimeConfig
 from incrt.config.rules import (
     ANY,
     COUNT,
@@ -67,3 +68,14 @@ _SCALARS = {
     "penalty_rate": NON_NEGATIVE,
 }
 _WHOLES = {"steps": COUNT, "buffer": COUNT, "learning_starts": INDEX, "batch": COUNT}
+
+
+def check_together(window: int, encoder: EncoderConfig, runtime: RuntimeConfig, sac: SacConfig) -> None:
+    """Refuse what is right in each configuration, but not in one run."""
+    more, why = (runtime.tokens, "the tokens of the rank") if encoder.adapts else (2, "two transitions")
+    if sac.buffer < window + more:
+        needs = f"at least {window + more}, for a window of {window} and {why}"
+        raise ValueError(f"buffer must be {needs}; got {sac.buffer}")
+    if sac.learning_starts >= sac.steps:
+        needs = f"less than steps = {sac.steps}, or nothing is learned"
+        raise ValueError(f"learning_starts must be {needs}; got {sac.learning_starts}")

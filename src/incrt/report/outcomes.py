@@ -195,7 +195,7 @@ class Command:
     compile_s: float
     evaluate_s: float
     part: str = ""
-    """Variants and tau_z that were asked for; empty if it was the whole study."""
+    """Variants and tau_z that it was to train; empty for the whole study. Lines of a version before do not have it."""
 
 
 @dataclass(frozen=True)
@@ -231,11 +231,16 @@ def to_csv(rows: Iterable[Row], kind: type[Row]) -> str:
 
 
 def from_csv(text: str, kind: type[Row]) -> list[Row]:
-    """The rows that :func:`to_csv` wrote; what it cannot have written is refused, by its line."""
-    names, hints = [field.name for field in dataclasses.fields(kind)], typing.get_type_hints(kind)
+    """The rows that :func:`to_csv` wrote; what it cannot have written is refused, by its line.
+
+    A version before may not have known the last columns; those have defaults.
+    """
+    fields, hints = dataclasses.fields(kind), typing.get_type_hints(kind)
     lines = csv.reader(io.StringIO(text))
-    if next(lines, []) != names:
-        raise ValueError(f"the first line must be {','.join(names)}")
+    names = next(lines, [])
+    needed = [field.name for field in fields if field.default is dataclasses.MISSING]
+    if len(names) < len(needed) or names != [field.name for field in fields][: len(names)]:
+        raise ValueError(f"the first line must be {','.join(field.name for field in fields)}")
     if not text.endswith("\n"):
         raise ValueError("it ends in the middle of a line")
     rows = []

@@ -78,8 +78,11 @@ def read_material(folder: Path) -> Material:
         own = [each for of_run in found.values() for each in of_run]
         episodes |= _representative_episodes(folder, study, own)
         missing: dict[str, str] = {}
+        begun = {(each.variant, each.tau_z) for each in own}
         for cell in study.cells:
-            with _noting(references_of(cell_name(cell.variant, cell.bench.tau_z)), missing):
+            place = cell.variant, cell.bench.tau_z
+            # Where no run is there yet, its controllers need not be.
+            with _noting(references_of(cell_name(*place)), missing if place in begun else {}):
                 references += _references(store, study, cell)
         # What was noted before may have been done since.
         done = {name for name, of_run in found.items() if len(of_run) == len(study.tests)}

@@ -116,7 +116,7 @@ class Group:
             found = []
             for stack, state, row in zip(self.stacks, states, rows, strict=True):
                 stack.states = state
-                is_due = stack.members[0].run.adapts and is_check(self._run.runtime, self.step)
+                is_due = stack.members[0].run.encoder.adapts and is_check(self._run.runtime, self.step)
                 # Step and cause are copied, since the next stretch takes the states' memory over.
                 found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if is_due else None))
         return _Pending(self.step, steps, found)

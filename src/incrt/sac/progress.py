@@ -8,7 +8,7 @@ import numpy as np
 
 from incrt import certificates
 from incrt.certificates import Certificate
-from incrt.config import EncoderConfig, RuntimeConfig, SacConfig
+from incrt.config import EncoderConfig, RuntimeConfig, SacConfig, check_together
 from incrt.config.rules import COUNT, INDEX, whole
 from incrt.encoders import make_encoder
 from incrt.runtime import Decision, RuntimeState, first_state
@@ -34,17 +34,7 @@ class Run:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", whole("seed", self.seed, INDEX))
         object.__setattr__(self, "window", whole("window", self.window, COUNT))
-        needed = self.window + (self.runtime.tokens if self.adapts else 2)
-        if self.sac.buffer < needed:
-            raise ValueError(
-                f"buffer must be at least {needed}, for a window of {self.window} and the tokens of the rank; "
-                f"got {self.sac.buffer}"
-            )
-
-    @property
-    def adapts(self) -> bool:
-        """Whether heads may come and go."""
-        return self.encoder.encoder == "runtime"
+        check_together(self.window, self.encoder, self.runtime, self.sac)
 
     def program(self) -> Program:
         """What shapes its compiled program."""
@@ -125,7 +115,7 @@ class Saved(NamedTuple):
 def first_progress(run: Run) -> Progress:
     """A run before its first step."""
     encoder = run.program().algorithm.encoder
-    controller = first_state(run.runtime, [bool(on) for on in encoder.first_mask]) if run.adapts else None
+    controller = first_state(run.runtime, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
     return Progress(run, controller=controller)
 
 

@@ -15,7 +15,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,25 +62,25 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def enter(self, study: Study) -> tuple[Study, bool]:
+    def enter(self, study: Study) -> tuple[Study, list[PlannedRun]]:
         """Note that a study is asked for; seeds that were asked for before stay in it, as long as any of its runs do.
 
-        Gives the study as noted, and whether runs that it named before are no longer in it.
+        Gives the study as noted, and the runs that it named before and no longer does.
         """
         path = self._studies / study_file(study.name, study.preset)
-        replaces = False
+        gone: list[PlannedRun] = []
         try:
             with self._lock():
                 if path.exists():
                     before = _from_json(path)
                     keys, keys_before = ({cell.key for cell in each.cells} for each in (study, before))
-                    replaces = not keys_before <= keys
+                    gone = [run for run in self.planned(before) if run.cell.key not in keys]
                     if keys & keys_before:
                         study = dataclasses.replace(study, seeds=tuple(sorted({*before.seeds, *study.seeds})))
                 write_whole(path, (json.dumps(_to_json(study), indent=2) + "\n").encode())
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from None
-        return study, replaces
+        return study, gone
 
     def studies(self) -> list[Study]:
         """The studies asked for, in the order of their names."""
@@ -110,11 +110,14 @@ class Store:
             return {row["controller"] for row in rows} == set(BESIDE_STUDIES)
         return False
 
-    def forget_failed(self, study: Study, runs: Iterable[PlannedRun]) -> None:
-        """Those of them that failed will be tried again."""
+    def forget_failed(self, study: Study, runs: Collection[PlannedRun]) -> None:
+        """Those of them that failed will be tried again; what is noted of the study's others stays."""
         with self._lock():
-            again = {str(run.folder.relative_to(self.path)) for run in runs}
-            self._write_failed(study, {run: why for run, why in self.failed(study).items() if run not in again})
+            failed: dict[str, str] = {}
+            with contextlib.suppress(ValueError):  # damaged: what is still true of it will be noted again
+                failed = self.failed(study)
+            others = {str(run.folder.relative_to(self.path)) for run in self.planned(study) if run not in runs}
+            self._write_failed(study, {run: why for run, why in failed.items() if run in others})
 
     def note_failed(self, study: Study, run: Path, why: str) -> None:
         """Keep why a run could not be trained or evaluated, beside what other commands have noted."""

@@ -34,6 +34,7 @@ from incrt.config import (
     EncoderConfig,
     RuntimeConfig,
     SacConfig,
+    check_together,
     encoder_preset,
     parse_seeds,
     preset,
@@ -121,7 +122,7 @@ class Study:
         """The cells of some variants and of some tau_z; of all where none is named."""
         of_all = tuple(dict.fromkeys(cell.bench.tau_z for cell in self.cells))
         _check_known("variants", variants, self.variants, repr)
-        _check_known("tau_z", regimes, of_all, "{:g}".format)
+        _check_known("tau_z", regimes, of_all, "{:.12g}".format)
         return tuple(
             cell
             for cell in self.cells
@@ -196,6 +197,8 @@ def _build(name: str, declared: Mapping[str, Any], preset_name: str, seeds: Sequ
         if not isinstance(regime, dict) or "tau_z" not in regime or not regime.keys() <= set(_OF_REGIME):
             raise ValueError(f"a regime must have tau_z and may have window, got {regime!r}")
     common = _parts("common", declared.get("common", {}))
+    if "window" in common.get("bench", {}) and any("window" in regime for regime in declared["regimes"]):
+        raise ValueError("window must be given by common or by regimes, not by both")
     cells = tuple(
         _cell(variant, preset_name, regime, common, _parts(f"variant {variant!r}", changes))
         for variant, changes in declared["variants"].items()
@@ -301,10 +304,12 @@ def _settled(
 ) -> Cell:
     """The cell with these changes of the preset, the later ones over the earlier."""
     fields = {part: {name: value for each in changes for name, value in each.get(part, {}).items()} for part in _PARTS}
-    return Cell(
+    cell = Cell(
         variant,
         preset(preset_name, **{**regime, **fields["bench"]}),
         encoder_preset(preset_name, **fields["encoder"]),
         runtime_preset(preset_name, **fields["runtime"]),
         SacConfig().replace(**fields["sac"]),
     )
+    check_together(cell.bench.window, cell.encoder, cell.runtime, cell.sac)
+    return cell

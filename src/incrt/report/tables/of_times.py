@@ -23,7 +23,7 @@ _COLUMNS = (
     Column("wall: times as fast"),
 )
 _NOTES = (
-    "A part is what of the study was asked for, the whole if nothing is said.",
+    "A part is what of the study the command was to train, all of it if nothing is said.",
     "A batch is the most runs that were trained together.",
     "All times but the wall's are those of workers, added up: more than the wall's where several worked at once.",
     "Runs trained are those that the command trained from their first step to their last; the time of others counts.",
