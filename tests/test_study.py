@@ -164,11 +164,11 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ("seeds", 'seeds = "one"', "seeds must be numbers and ranges"),
         ("seeds", "seeds = 3", "seeds must be a text"),
         ("about", "", "about must be given"),
-        ("compare", 'compare = "nobody"', "compare must be one of the variants grown, all heads"),
+        ("compare", 'compare = "nobody"', "compare must be one of the variants 'grown', 'all heads'"),
         (
             "compare",
             'compare = { grown = "nobody" }',
-            "all heads, or a table from one of them to another; got 'nobody'",
+            "'all heads', or a table from one of them to another; got 'nobody'",
         ),
         ("compare", 'compare = { nobody = "grown" }', "or a table from one of them to another; got 'nobody'"),
         ("compare", "compare = { grown = 3 }", "or a table from one of them to another; got 3"),

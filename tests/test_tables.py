@@ -279,7 +279,7 @@ def test_runs_that_are_missing_are_named() -> None:
     assert "1 of 3 runs are there." in notes
     study = dataclasses.replace(study, variants=("runtime", "deep", "lstm"))
     notes = " ".join(table(dataclasses.replace(made, studies=[study]), "study-main").notes)
-    assert "1 of 3 runs are there, none of deep and lstm." in notes
+    assert "1 of 3 runs are there, none of 'deep' and 'lstm'." in notes
     assert "main/run-2: the disk is full" in notes
 
 

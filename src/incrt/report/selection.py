@@ -36,7 +36,7 @@ class Runs:
             return ""
         variants = {each.variant for each in found}
         none = [variant for variant in study.variants if variant not in variants]
-        of_some = f", none of {' and '.join(none)}" if none and found else ""
+        of_some = f", none of {' and '.join(map(repr, none))}" if none and found else ""
         return f"{len(found)} of {study.runs_wanted} runs are there{of_some}"
 
     def cell(self, study: str, variant: str, tau_z: float, condition: str = "") -> list[Outcome]:

@@ -251,7 +251,7 @@ def _check_compare(study: Study) -> None:
     for variant, other in study.compare.items():
         for name in (variant, other):
             if name not in study.variants:
-                names = ", ".join(study.variants)
+                names = ", ".join(map(repr, study.variants))
                 accepted = f"one of the variants {names}, or a table from one of them to another"
                 raise ValueError(f"compare must be {accepted}; got {name!r}")
         if variant == other:
