@@ -15,7 +15,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,14 +110,14 @@ class Store:
             return {row["controller"] for row in rows} == set(BESIDE_STUDIES)
         return False
 
-    def forget_failed(self, study: Study, runs: Collection[PlannedRun]) -> None:
+    def forget_failed(self, study: Study, runs: Iterable[PlannedRun]) -> None:
         """Those of them that failed will be tried again; what is noted of the study's others stays."""
         with self._lock():
             failed: dict[str, str] = {}
             with contextlib.suppress(ValueError):  # damaged: what is still true of it will be noted again
                 failed = self.failed(study)
-            others = {str(run.folder.relative_to(self.path)) for run in self.planned(study) if run not in runs}
-            self._write_failed(study, {run: why for run, why in failed.items() if run in others})
+            others = {run.folder for run in self.planned(study)} - {run.folder for run in runs}
+            self._write_failed(study, {run: why for run, why in failed.items() if self.path / run in others})
 
     def note_failed(self, study: Study, run: Path, why: str) -> None:
         """Keep why a run could not be trained or evaluated, beside what other commands have noted."""
