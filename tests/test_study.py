@@ -198,15 +198,19 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         (
             "grown",
             "grown.sac.buffer = 34",
-            "variant 'grown': buffer must be at least 35, for a window of 5 and the t",
+            "variant 'grown': buffer must be at least 35, for a window of 5 and the tokens of the rank; got 34",
         ),
         ("sac =", "sac = { buffer = 6 }", "common: buffer must be at least 35"),
         (
             '"all heads"',
             '"all heads" = { encoder.encoder = "static", sac.buffer = 6 }',
-            "7, for a window of 5 and two",
+            "variant 'all heads': buffer must be at least 7, for a window of 5 and two transitions; got 6",
         ),
-        ("grown", "grown.sac.learning_starts = 140", "'grown': learning_starts must be less than steps = 140, or not"),
+        (
+            "grown",
+            "grown.sac.learning_starts = 140",
+            "variant 'grown': steps must be more than learning_starts = 140, until when nothing is learned; got 140",
+        ),
         ("bench =", "bench.window = 7", "window must be given by common or by regimes, not by both"),
     ],
 )

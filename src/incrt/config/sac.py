@@ -76,6 +76,6 @@ def check_together(window: int, encoder: EncoderConfig, runtime: RuntimeConfig, 
     if sac.buffer < window + more:
         needs = f"at least {window + more}, for a window of {window} and {why}"
         raise ValueError(f"buffer must be {needs}; got {sac.buffer}")
-    if sac.learning_starts >= sac.steps:
-        needs = f"less than steps = {sac.steps}, or nothing is learned"
-        raise ValueError(f"learning_starts must be {needs}; got {sac.learning_starts}")
+    if sac.steps <= sac.learning_starts:
+        needs = f"more than learning_starts = {sac.learning_starts}, until when nothing is learned"
+        raise ValueError(f"steps must be {needs}; got {sac.steps}")
