@@ -9,7 +9,7 @@ from made_up import around, material, sample
 from scipy import stats
 
 from incrt.report.outcomes import History, Material
-from incrt.report.tables.of_learning import learning_tables
+from incrt.report.tables.of_learning import learning_tables, rank_table
 
 NOTHING = np.zeros(0)
 STEPS = np.arange(500.0, 50_001, 500)
@@ -69,3 +69,25 @@ def test_a_study_that_compares_nothing_has_no_such_table(studied: Material) -> N
     alone = [replace(each, compare={}) for each in studied.studies]
     assert learning_tables(replace(studied, studies=alone), "paper") == []
     assert learning_tables(studied, "memory") == []
+
+
+def test_ranks_by_tenth_with_their_scatter(studied: Material) -> None:
+    random = np.random.default_rng(1)
+    ranks = {each.folder: random.integers(20, 40, len(STEPS)).astype(float) for each in studied.outcomes[:4]}
+    followed = {
+        folder: replace(each, check_steps=STEPS, ranks=ranks[folder]) if folder in ranks else each
+        for folder, each in studied.histories.items()
+    }
+    table = rank_table(replace(studied, histories=followed), "paper")
+    assert table is not None
+    assert [row.cells[2] for row in table.rows] == [f"{i * 5000} to {i * 5000 + 5000}" for i in range(10)]
+    parts = np.array(list(ranks.values())).reshape(4, 10, 10)
+    for tenth, row in enumerate(table.rows):
+        half = stats.t.ppf(0.975, 3) * stats.sem(parts[:, tenth].mean(axis=1))
+        shown = [parts[:, tenth].mean(), half, parts[:, tenth].std(axis=1).mean()]
+        assert list(row.cells[3:]) == ["4", f"{shown[0]:.2f} ± {shown[1]:.2f}", f"{shown[2]:.2f}"]
+
+
+def test_without_ranks_there_is_no_table_of_them(studied: Material) -> None:
+    assert rank_table(studied, "paper") is None
+    assert rank_table(studied, "memory") is None

@@ -143,6 +143,12 @@ def test_a_hundred_seeds_begin_with_the_paper_s() -> None:
     assert load_study("hundred", "paper").seeds == tuple(range(42, 142))
 
 
+def test_the_paper_s_number_of_heads_is_that_of_study_static() -> None:
+    (cell,) = load_study("seven", "paper").cells
+    assert cell.key in {each.key for each in load_study("static", "paper").cells}
+    assert cell.bench.tau_z == 5
+
+
 def test_any_seeds_will_do() -> None:
     assert len(load_study("main", "memory", parse_seeds("0-99")).seeds) == 100
 

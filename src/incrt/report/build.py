@@ -18,7 +18,7 @@ from incrt.report.selection import deltas, diverged, of_preset
 from incrt.report.statistics import rate, summarise
 from incrt.report.tables import make_tables, table
 from incrt.report.tables.of_claims import claims_table
-from incrt.report.tables.of_learning import learning_tables
+from incrt.report.tables.of_learning import learning_tables, rank_table
 from incrt.report.tables.rows import mean_of
 
 PAGE = "report.html"
@@ -38,7 +38,8 @@ def build_report(material: Material, out: Path) -> dict[str, list[Verdict]]:
         _write(out / "cells.csv", _cells(material))
         written = set()
         for preset, found in tables.items():
-            others = (claims_table(verdicts[preset], preset), *learning_tables(material, preset))
+            others = [claims_table(verdicts[preset], preset), *learning_tables(material, preset)]
+            others += [ranks] if (ranks := rank_table(material, preset)) else []
             for each in (*found, *others):  # the page shows these as verdicts and curves
                 for ending, form in _FORMS.items():
                     _write(path := out / "tables" / preset / f"{each.name}{ending}", form(each))

@@ -7,7 +7,7 @@ from pathlib import Path
 from incrt.report import paper
 from incrt.report.outcomes import Material, Outcome, Reference, StudyRecord
 
-COMPARISON = ("main", "static", "hundred")
+COMPARISON = ("main", "static", "hundred", "seven")
 """The studies that hold heads that grow against a fixed number of them, in the paper's regimes."""
 RUNTIME = "runtime"
 """Their variant with heads that grow."""

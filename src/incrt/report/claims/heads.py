@@ -147,9 +147,9 @@ def rank_settles(runs: Runs) -> Verdict:
     """Of the runs whose rank was followed to the end."""
     claim = Claim(
         "rank rests",
-        "The effective rank comes to rest, within 20000 steps, in every run.",
+        "The effective rank comes to rest in every run, as Proposition 3 assumes: at last it is one and the same.",
         "section 5.3, remark on the scope of Proposition 3",
-        "observed in every run",
+        "observed to stabilise within 20000 steps, in every run",
     )
     found = [each for each in runs.grown() if each.rank_settled is not None]
     if not found:

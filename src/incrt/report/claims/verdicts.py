@@ -23,7 +23,7 @@ Smaller spread
 Where runs diverged
     They are in no mean and no spread. Of a side that lost the larger part of its runs nothing good is believed, of one
     that lost the smaller part nothing bad, and where both lost unequal parts not that they do the same.
-Of several differences, rates or spreads
+Of several differences or spreads
     All must hold, which needs no correction; one that does not hold refutes the whole. So that chance does not refute
     where many are tried, refuting asks for 1 - 0.05/m in place of 95 %, and p < 0.05/m, with m tries.
 """
@@ -150,11 +150,11 @@ def named(outcomes: Sequence[Outcome]) -> str:
     return first if len(outcomes) <= 3 else f"{first} and {len(outcomes) - 3} more"
 
 
-def sizeable(rate: Rate, printed: Rate, tries: int) -> Judgement:
-    """Of a rate that is said to be the paper's, as one of several."""
+def sizeable(rate: Rate, printed: Rate) -> Judgement:
+    """Of a rate that is said to be the paper's."""
     if rate.low is None or rate.value is None or printed.value is None:
         return "cannot tell"
-    if rate.value < printed.value and fisher_p(rate, printed) < (1 - LEVEL) / tries:
+    if rate.value < printed.value and fisher_p(rate, printed) < 1 - LEVEL:
         return "does not hold"
     return "holds" if rate.low > SIZEABLE else "cannot tell"
 
