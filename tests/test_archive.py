@@ -15,6 +15,7 @@ from made_up import outcome
 from made_up_report import MIDDLE, STUDIES, report_material
 
 from incrt.cli import main
+from incrt.files import write_whole
 from incrt.report.archive import is_archive, read_archive, write_archive
 from incrt.report.build import build_report
 from incrt.report.charts import make_charts
@@ -99,8 +100,8 @@ def test_what_an_earlier_report_had_more_of_is_removed(
     material: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
-    stale = [tmp_path / "tables" / "old" / "study-old.csv", tmp_path / "figures" / "memory" / "old.svg"]
-    own = [tmp_path / "tables" / "memory" / "notes.txt", tmp_path / "study-old.csv"]
+    stale = [tmp_path / "tables" / "paper" / "study-old.csv", tmp_path / "figures" / "memory" / "old.svg"]
+    own = [tmp_path / name for name in ("tables/memory/notes.txt", "figures/mine/photo.png", "study-old.csv")]
     for path in (*stale, *own):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -338,6 +339,35 @@ def test_an_interrupt_leaves_no_mixture_of_old_and_new(tmp_path: Path, monkeypat
         write_archive(only_drawn(new), tmp_path / "results")
     assert read_archive(tmp_path / "results").outcomes == new.outcomes
     assert not list(tmp_path.rglob("*.aside"))
+
+
+def test_another_report_is_not_written_over_unless_all_of_it_is_in_the_new_one(
+    archive: Path, report: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    before = contents(archive)
+    with pytest.raises(SystemExit):
+        main(["report", str(report), "--out", str(archive)])
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"--out {archive} holds a report with" in said
+    assert "are not in this one; name" in said
+    assert contents(archive) == before
+    main(["report", str(archive), "--out", str(archive), "--json"])  # its own
+    again = archive.parent / "again"
+    for _ in range(2):  # the same once more
+        main(["report", str(archive), "--out", str(again), "--json"])
+
+
+def test_what_was_removed_while_it_was_written_is_not_taken_for_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def removed(_: int) -> None:
+        for aside in tmp_path.glob("*.aside"):
+            aside.unlink()
+
+    monkeypatch.setattr("incrt.files.os.fsync", removed)
+    with pytest.raises(FileNotFoundError):
+        write_whole(tmp_path / "eval.json", b"{}")
 
 
 def test_a_disk_that_is_full_leaves_the_old_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

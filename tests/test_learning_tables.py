@@ -84,7 +84,7 @@ def test_ranks_by_tenth_with_their_scatter(studied: Material) -> None:
     parts = np.array(list(ranks.values())).reshape(4, 10, 10)
     for tenth, row in enumerate(table.rows):
         half = stats.t.ppf(0.975, 3) * stats.sem(parts[:, tenth].mean(axis=1))
-        shown = [parts[:, tenth].mean(), half, parts[:, tenth].std(axis=1).mean()]
+        shown = [parts[:, tenth].mean(), half, parts[:, tenth].std(axis=1, ddof=1).mean()]
         assert list(row.cells[3:]) == ["4", f"{shown[0]:.2f} ± {shown[1]:.2f}", f"{shown[2]:.2f}"]
 
 

@@ -228,6 +228,7 @@ def test_a_run_of_another_process_is_left_to_it(tmp_path: Path) -> None:
         assert is_held(first.folder)
         found = work(one_task(store, study), say_nothing)
     assert found.held == [str(first.folder)]
+    assert found.spent.runs == len(others)
     assert {standing(run, TESTS).state for run in others} == {"finished"}
     assert not is_held(first.folder)
     assert standing(first, {}).state == "waiting"
@@ -245,6 +246,21 @@ def held(folder: Path) -> Iterator[None]:
             yield
         finally:
             other.communicate("\n")
+
+
+def test_the_last_that_a_worker_says_is_what_it_died_of() -> None:
+    """JAX adds words of its own to a traceback, and messages may have several lines."""
+    code = """
+import runpy, sys
+class Stdin:
+    def readline(self):
+        raise RuntimeError("out of memory\\nFor simplicity, some frames were removed.")
+sys.stdin = Stdin()
+runpy.run_module("incrt.studies.worker", run_name="__main__")
+"""
+    died = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert died.returncode == 1
+    assert died.stderr.splitlines()[-1] == "RuntimeError: out of memory"
 
 
 def test_a_full_disk_is_said_and_what_was_finished_stays(

@@ -217,6 +217,12 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
             "grown.sac.learning_starts = 140",
             "variant 'grown': steps must be more than learning_starts = 140, until when nothing is learned; got 140",
         ),
+        ("grown", "grown.runtime.k_min = 2", "variant 'grown': 1 heads are active, but k_min = 2"),
+        (
+            '"payload 1 kg"',
+            'other.features = "tanh_viscous"',
+            "condition 'other': action_dim would be 8, trained policies have 6",
+        ),
         ("bench =", "bench.window = 7", "window must be given by common or by regimes, not by both"),
     ],
 )

@@ -19,6 +19,7 @@ import incrt
 from incrt.sac.folder import RunFolder
 from incrt.sac.policy import load
 from incrt.sac.population import News, Population
+from incrt.sac.progress import Saved
 from incrt.sac.training import Job, bench_job, train, until_signalled
 
 
@@ -176,7 +177,8 @@ def test_a_kill_before_the_last_checkpoint_is_made_good(peaceful: Path, tmp_path
 def test_a_kill_while_the_folder_is_made_leaves_one_that_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "config.json.1.aside").write_text("{")
     folder = RunFolder(tmp_path, small_job(tmp_path).run, {}, pytest.fail)
-    folder.open({})
+    folder.take()
+    folder.begin({})
     folder.close()
     assert json.loads((tmp_path / "config.json").read_text())["seed"] == 42
 
@@ -185,7 +187,8 @@ def opened(path: Path, maker: str, **sac: Any) -> list[tuple[int, str]]:
     """Who has trained a run, once it is opened by another: from which step on, and who."""
     job = small_job(path, **sac)
     folder = RunFolder(path, job.run, job.about, lambda _: None)
-    folder.open({"jax": maker})
+    folder.take()
+    folder.begin({"jax": maker})
     folder.close()
     return [(each["from_step"], each["jax"]) for each in json.loads((path / "config.json").read_text())["made_by"]]
 
@@ -281,12 +284,51 @@ def test_a_folder_of_another_run_is_refused_and_left_as_it_is(peaceful: Path) ->
 
 def test_a_folder_has_one_process_at_a_time(tmp_path: Path) -> None:
     first, second = (RunFolder(tmp_path, small_job(tmp_path).run, {}, pytest.fail) for _ in range(2))
-    first.open({})
+    first.take()
     with pytest.raises(ValueError, match="is being trained by another process"):
-        second.open({})
+        second.take()
     first.close()
-    second.open({})
+    second.take()
     second.close()
+
+
+def test_one_folder_that_is_refused_leaves_all_as_they_are(peaceful: Path, tmp_path: Path) -> None:
+    """What a shorter run came to goes only when the longer one begins."""
+    fresh, shorter, other = (tmp_path / name for name in ("fresh", "shorter", "other"))
+    shutil.copytree(peaceful, shorter)
+    shutil.copytree(peaceful, other)
+    (shorter / "eval.json").write_text("{}")
+    before = {path: path.read_bytes() for path in shorter.rglob("*") if path.is_file()}
+    longer = SAC.steps + 100
+    jobs = [small_job(fresh, steps=longer), small_job(shorter, steps=longer), small_job(other, seed=43, steps=longer)]
+    with pytest.raises(ValueError, match="holds another run, with another seed"):
+        train(jobs, "cpu")
+    assert {path: path.read_bytes() for path in shorter.rglob("*") if path.is_file()} == before
+    assert [path.name for path in fresh.iterdir()] == [".lock"]  # which is no run yet
+    train([small_job(fresh)], "cpu")
+
+
+def test_going_on_with_a_run_that_is_over_leaves_an_evaluation_that_is_being_written(
+    peaceful: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "seed-42"
+    shutil.copytree(peaceful, folder)
+    (folder / "eval.json.1.aside").write_text("{")
+    train([small_job(folder)], "cpu")
+    assert (folder / "eval.json.1.aside").exists()
+
+
+def test_conclusions_are_made_where_the_run_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the thread that writes, too, which has a default device of its own."""
+    places = []
+
+    def conclusion(_: Saved) -> dict[str, Any]:
+        places.append(getattr(jax.config, "jax_default_device", None))
+        return {}
+
+    monkeypatch.setattr("incrt.sac.folder.conclusion", conclusion)
+    train([small_job(tmp_path)], "cpu")
+    assert places == [jax.devices("cpu")[0]]
 
 
 def test_what_a_run_is_need_not_be_said_twice(peaceful: Path) -> None:

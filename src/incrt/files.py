@@ -27,20 +27,17 @@ def write_together(folder: Path, contents: Mapping[str, bytes]) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         try:
-            _rename(asides)
+            for path, aside in asides.items():
+                aside.replace(path)
         except KeyboardInterrupt:
-            _rename(asides)  # or some would be old and some new
+            for path, aside in asides.items():  # or some would be old and some new
+                if aside.exists():
+                    aside.replace(path)
             raise
     finally:
         for aside in asides.values():
             aside.unlink(missing_ok=True)
     settle_entries(folder)
-
-
-def _rename(asides: Mapping[Path, Path]) -> None:
-    for path, aside in asides.items():
-        if aside.exists():
-            aside.replace(path)
 
 
 def settle(folder: Path) -> None:

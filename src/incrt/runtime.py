@@ -75,8 +75,7 @@ class Decision:
 def first_state(config: RuntimeConfig, mask: Sequence[bool]) -> RuntimeState:
     """The state before the first check."""
     state = RuntimeState(tuple(mask))
-    if state.k < config.k_min:
-        raise ValueError(f"{state.k} heads are active, but k_min = {config.k_min}; start with k_init >= k_min")
+    config.check_start(state.k)
     return state
 
 

@@ -38,7 +38,7 @@ class Report:
 
     def run(self) -> None:
         """Write it and print the verdicts."""
-        from incrt.report.archive import is_archive
+        from incrt.report.archive import is_archive, read_archive
         from incrt.report.build import PAGE, build_report
         from incrt.report.merging import merge
         from incrt.report.reading import read_folder
@@ -53,6 +53,12 @@ class Report:
         if not material.outcomes:
             named = " and ".join(map(str, folders))
             raise ValueError(f"no run in {named} is finished yet; incrt study status {self.folder} says how far")
+        if (
+            self.out is not None
+            and is_archive(self.out)
+            and self.out.resolve() not in {each.resolve() for each in folders}
+        ):
+            _check_kept(self.out, read_archive(self.out), material)
         out = self.out or (self.folder if is_archive(self.folder) else self.folder / "report")
         with log.status("writing the report"):
             found = build_report(replace(material, title=self.title or material.title), out)
@@ -85,6 +91,13 @@ class Report:
         if len(spoken) < len(rows):
             log.print(f"claims that no run here speaks to: {len(rows) - len(spoken)} (--json has them)")
         log.print(f"wrote {out / PAGE}", markup=False, soft_wrap=True)
+
+
+def _check_kept(out: Path, before: Material, material: Material) -> None:
+    """Refuse to write over what a report has, perhaps as the only copy, and this one would not."""
+    if gone := {each.key for each in before.outcomes} - {each.key for each in material.outcomes}:
+        had = f"--out {out} holds a report with {len(gone)} tests of runs that are not in this one"
+        raise ValueError(f"{had}; name {out} among the folders to add to it, or give another --out")
 
 
 def _say_what_is_missing(material: Material) -> None:

@@ -113,6 +113,11 @@ class RuntimeConfig(Configuration):
         if self.tokens < 2:
             raise ValueError(f"tokens must be at least 2, for one token has no spread; got {self.tokens}")
 
+    def check_start(self, k: int) -> None:
+        """Refuse to start with so few heads."""
+        if k < self.k_min:
+            raise ValueError(f"{k} heads are active, but k_min = {self.k_min}; start with k_init >= k_min")
+
     def share_threshold(self, k: int) -> float:
         """The share below which one of k active heads is weak."""
         return self.eps_prune if self.share == "absolute" else self.eps_prune / k

@@ -76,6 +76,8 @@ def check_together(window: int, encoder: EncoderConfig, runtime: RuntimeConfig, 
     if sac.buffer < window + more:
         needs = f"at least {window + more}, for a window of {window} and {why}"
         raise ValueError(f"buffer must be {needs}; got {sac.buffer}")
+    if encoder.adapts:
+        runtime.check_start(encoder.heads_at_start)
     if sac.steps <= sac.learning_starts:
         needs = f"more than learning_starts = {sac.learning_starts}, until when nothing is learned"
         raise ValueError(f"steps must be {needs}; got {sac.steps}")

@@ -5,6 +5,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from incrt.config.presets import PRESETS
 from incrt.files import write_whole
 from incrt.report.archive import write_archive
 from incrt.report.charts import make_charts
@@ -58,9 +59,10 @@ def build_report(material: Material, out: Path) -> dict[str, list[Verdict]]:
 def _remove_others(out: Path, written: set[Path]) -> None:
     """Tables and figures of an earlier report that had more of them would pass for this one's."""
     for folder, endings in (("tables", _FORMS), ("figures", STILLS)):
-        for path in (out / folder).glob("*/*"):
-            if path.suffix in endings and path not in written:
-                path.unlink()
+        for preset in PRESETS:
+            for path in (out / folder / preset).glob("*"):
+                if path.suffix in endings and path not in written:
+                    path.unlink()
 
 
 def _cells(material: Material) -> str:

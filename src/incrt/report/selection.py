@@ -26,7 +26,7 @@ class Runs:
         return next((study for study in self.studies if study.name == name), None)
 
     def of(self, *studies: str) -> list[Outcome]:
-        """All runs of these studies as they were trained, each once."""
+        """All runs of these studies, each once, for what does not depend on the condition that it was tested in."""
         return distinct(each for each in self.outcomes if each.study in studies)
 
     def missing(self, study: StudyRecord) -> str:

@@ -5,6 +5,7 @@
 takes to go on.
 """
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -12,7 +13,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
@@ -54,6 +55,10 @@ class RunFolder:
     def __init__(self, path: Path, run: Run, about: Mapping[str, Any], warn: Callable[[str], None]) -> None:
         self.path, self.run, self._warn = path, run, warn
         self._held: IO[str] | None = None
+        self._before: dict[str, Any] = {}
+        """What config.json said when the folder was taken."""
+        self._found: tuple[Saved, Mapping[str, int]] | None = None
+        """The run as it stood then, and the lengths of its logs."""
         parts = {"encoder": run.encoder, "runtime": run.runtime, "sac": run.sac}
         settings = {name: dataclasses.asdict(part) for name, part in parts.items()}
         environment = {"environment": {"kind": type(run.environment).__name__, "params": _digest(run.params)}}
@@ -66,37 +71,49 @@ class RunFolder:
         unchanging = {name: value for name, value in _flat(self._about).items() if name != _LENGTH}
         self._identity = checkpoint.checksum(unchanging)
 
-    def open(self, maker: Mapping[str, Any]) -> Saved | None:
-        """Make the folder, or find where the run in it stands; a folder of another run is refused.
-
-        ``maker`` is who goes on with the run, as config.json is to name it.
-        """
-        try:
+    def take(self) -> Saved | None:
+        """Keep others out, and find where the run stands; a folder of another run is refused. Nothing is changed."""
+        with self._writable():
             self.path.mkdir(parents=True, exist_ok=True)
             self._written()  # a folder of something else is left as it is
             self._lock()
-            written, checkpoints = self._written(), self.path / "checkpoint"
-            for folder in (self.path, checkpoints):
-                for left_behind in folder.glob(f"*{ASIDE}"):  # by a kill
-                    left_behind.unlink()
-            found = checkpoint.latest(checkpoints, self._identity, self.run, self.log_lengths(), self._warn)
-            step, is_over = (0, False) if found is None else (found[0].progress.step, found[0].progress.finished)
-            has_results = [(self.path / name).exists() for name in _RESULTS]
-            if found is None and any(has_results):
+            self._before, checkpoints = self._written(), self.path / "checkpoint"
+            self._found = checkpoint.latest(checkpoints, self._identity, self.run, self.log_lengths(), self._warn)
+            if self._found is None and any((self.path / name).exists() for name in _RESULTS):
                 raise ValueError(f"{self.path} has results but no checkpoint; remove the folder to train the run anew")
-            if not is_over:
-                for name in (*_RESULTS, *_EVALUATIONS):  # of a run that was shorter
-                    for old in self.path.glob(name):
-                        old.unlink()
-            elif found is not None and not all(has_results):  # killed after the last checkpoint
-                self._conclude(found[0])
-            self._describe(written, step, None if is_over else maker)
+        return None if self._found is None else self._found[0]
+
+    def begin(self, maker: Mapping[str, Any]) -> None:
+        """Bring the folder that was taken to where the run goes on from.
+
+        ``maker`` is who goes on with the run, as config.json is to name it.
+        """
+        saved, lengths = (None, {}) if self._found is None else self._found
+        step, is_over = (0, False) if saved is None else (saved.progress.step, saved.progress.finished)
+        with self._writable():
+            asides = [f"{name}.*{ASIDE}" for name in ("config.json", *_RESULTS, "checkpoint/*")]
+            self._remove(*asides)  # what a kill left; of evaluations, which another process may be writing, see below
+            if saved is None or not is_over:
+                self._remove(*(f"{name}*" for name in (*_RESULTS, *_EVALUATIONS)))  # of a run that was shorter
+            elif not all((self.path / name).exists() for name in _RESULTS):  # killed after the last checkpoint
+                self._conclude(saved)
+            self._describe(self._before, step, None if is_over else maker)
             for name in _LOGS:
                 (self.path / name).touch()
-                os.truncate(self.path / name, 0 if found is None else found[1].get(name, 0))
+                os.truncate(self.path / name, lengths.get(name, 0))
+        self._found = None  # it may be large
+
+    @contextlib.contextmanager
+    def _writable(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from error
-        return None if found is None else found[0]
+
+    def _remove(self, *patterns: str) -> None:
+        for pattern in patterns:
+            for path in self.path.glob(pattern):
+                path.unlink(missing_ok=True)
 
     def _lock(self) -> None:
         """Keep other processes out until this one ends, however it ends."""

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import jax
+
 from incrt.bench import make_bench
 from incrt.config import BenchConfig, EncoderConfig, RuntimeConfig, SacConfig
 from incrt.config.rules import COUNT, whole
@@ -72,10 +74,9 @@ def train(
     whole("save_every", save_every, COUNT)
     if len({job.folder.resolve() for job in jobs}) < len(jobs):
         raise ValueError("every run needs a folder of its own")
-    find_device(device)
+    place = find_device(device)
     for job in jobs:
         first_progress(job.run)  # what cannot be trained is refused before any folder is made
-    maker = made_by(find_device(device).device_kind)
     folders: list[RunFolder] = []
     found: dict[int, Saved] = {}
     with ExitStack() as open_folders:
@@ -83,7 +84,7 @@ def train(
             folder = RunFolder(job.folder, job.run, job.about, warn)
             open_folders.callback(folder.close)
             try:
-                saved = folder.open(maker)
+                saved = folder.take()
             except ValueError as error:
                 if on_refused is None:
                     raise
@@ -94,12 +95,20 @@ def train(
             folders.append(folder)
         if not folders:
             return []
+        maker = made_by(place.device_kind)
+        with jax.default_device(place):
+            for folder in folders:  # only now that none was refused is any of them changed
+                folder.begin(maker)
         population = Population([folder.run for folder in folders], device, found, cores)
-        return _train(folders, population, save_every, on_news or (lambda *_: None))
+        return _train(folders, population, place, save_every, on_news or (lambda *_: None))
 
 
 def _train(
-    folders: Sequence[RunFolder], population: Population, save_every: int, tell: Callable[[Population, News], None]
+    folders: Sequence[RunFolder],
+    population: Population,
+    place: jax.Device,
+    save_every: int,
+    tell: Callable[[Population, News], None],
 ) -> list[Progress]:
     tell(population, News([], []))
     with until_signalled() as stop, ThreadPoolExecutor(1) as writer:
@@ -110,14 +119,17 @@ def _train(
             if news.saved:
                 _wait(writing)
                 # Checkpoints are written while training goes on, with the logs' lengths of this moment.
-                writing = [_submit(writer, folders[i], saved) for i, saved in news.saved]
+                writing = [
+                    writer.submit(_save, place, folders[i], saved, folders[i].log_lengths()) for i, saved in news.saved
+                ]
             tell(population, news)
         _wait(writing)
     return population.progress
 
 
-def _submit(writer: ThreadPoolExecutor, folder: RunFolder, saved: Saved) -> Future[None]:
-    return writer.submit(folder.save, saved, folder.log_lengths())
+def _save(place: jax.Device, folder: RunFolder, saved: Saved, log_lengths: Mapping[str, int]) -> None:
+    with jax.default_device(place):  # a thread of its own has a default of its own
+        folder.save(saved, log_lengths)
 
 
 def _wait(writing: Sequence[Future[None]]) -> None:

@@ -265,9 +265,12 @@ def _check_condition(study: Study, name: str, changes: Any) -> None:
         raise ValueError(f"condition {name!r}: window cannot change after training, it is the policy's own")
     for cell in study.cells:
         try:
-            cell.bench.replace(**changes)
+            tested = cell.bench.replace(**changes)
         except ValueError as error:
             raise ValueError(f"condition {name!r}: {error}") from None
+        for what in ("observation_dim", "action_dim"):
+            if (wanted := getattr(cell.bench, what)) != (found := getattr(tested, what)):
+                raise ValueError(f"condition {name!r}: {what} would be {found}, trained policies have {wanted}")
 
 
 def _parts(where: str, changes: Any) -> Mapping[str, Mapping[str, Any]]:

@@ -18,7 +18,7 @@ import jax.monitoring
 
 from incrt.compiled import keep_compiled
 from incrt.files import write_whole
-from incrt.runs import evaluate_run, find_runs, is_over, reference_evaluation, reference_rows
+from incrt.runs import evaluate_run, find_runs, is_over, read_json, reference_evaluation, reference_rows
 from incrt.sac.folder import HeldError
 from incrt.sac.training import Job, bench_job, train, until_signalled
 from incrt.studies.episodes import record_episodes
@@ -54,7 +54,8 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
                 was_stopped = stop()  # also where the last steps were done before it was heard
             found.spent.compile_s = _length(each for each in _compilations() if each[0] >= begin)
             found.spent.train_s = time.monotonic() - begin - found.spent.compile_s
-            found.spent.runs = sum(is_over(run.folder) for run in fresh)
+            others = {*found.held, *found.problems}  # another process may have brought one to its end meanwhile
+            found.spent.runs = sum(_is_whole(run.folder) for run in fresh if str(run.folder) not in others)
         trained = [run for run in task.runs if is_over(run.folder)]
         begin = time.monotonic()
         if not was_stopped:
@@ -65,6 +66,11 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
             raise
         found.no_space = str(error)
     return found
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a run was trained to its last step."""
+    return is_over(folder) and read_json(folder / "conclusion.json")["failure"] is None
 
 
 @cache
@@ -169,6 +175,9 @@ def _stop_without_parent() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except Exception:  # noqa: BLE001 the last line that it says is the reason shown
+    except Exception as error:  # noqa: BLE001
         traceback.print_exc()
+        # The last line is the reason shown, and JAX ends its tracebacks with a word of its own.
+        why = next(iter(str(error).splitlines()), "")
+        print(f"{type(error).__name__}: {why}", file=sys.stderr)  # noqa: T201
         sys.exit(1)

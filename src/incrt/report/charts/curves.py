@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import stats
 
 from incrt.report.outcomes import Floats
@@ -50,11 +51,21 @@ def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> Curve | None:
 
 def in_parts(steps: Floats, values: Floats, last: float, parts: int) -> Floats:
     """The mean of the values in each part of the axis, which holds its right end."""
-    part = np.clip(np.ceil(steps / last * parts - 1e-9).astype(int) - 1, 0, parts - 1)
-    known = np.isfinite(values)
+    part, known = _parts_of(steps, last, parts), np.isfinite(values)
     sums = np.bincount(part[known], values[known], parts)
     counts = np.bincount(part[known], minlength=parts)
     return np.asarray(np.divide(sums, counts, out=np.full(parts, np.nan), where=counts > 0), float)
+
+
+def scatter_in_parts(steps: Floats, values: Floats, last: float, parts: int) -> Floats:
+    """The standard deviation of the values in each part, with n - 1; NaN where there are fewer than two."""
+    part, known = _parts_of(steps, last, parts), np.isfinite(values)
+    found = [values[known & (part == each)] for each in range(parts)]
+    return np.array([np.std(each, ddof=1) if len(each) > 1 else np.nan for each in found])
+
+
+def _parts_of(steps: Floats, last: float, parts: int) -> npt.NDArray[np.intp]:
+    return np.clip(np.ceil(steps / last * parts - 1e-9).astype(np.intp) - 1, 0, parts - 1)
 
 
 def _spread(values: Floats, counts: Floats) -> Floats:

@@ -19,9 +19,7 @@ def counts(material: Material) -> str:
         "finished": len(finished),
         "failed": len(failed),
         "studies": len({each.name for each in material.studies}),
-        "of them incomplete": len(
-            {each.name for each in material.studies if _finished(each, material) < each.runs_wanted}
-        ),
+        "of them incomplete": len({each.name for each in material.studies if _over(each, material) < each.runs_wanted}),
         "presets": len({each.preset for each in material.studies}),
     }
     words = {name: name if value != 1 else _ONE.get(name, name) for name, value in figures.items()}
@@ -56,7 +54,7 @@ def _failures(material: Material) -> dict[str, tuple[list[str], str]]:
 def configuration(material: Material) -> str:
     """What was asked for, all settings of it, and by what it was trained."""
     rows = (_asked_for(record, material) for record in material.studies)
-    headings = ("Study", "Preset", "About", "Variants", "τ_z [s] / window", "Seeds", "Runs asked for", "Runs finished")
+    headings = ("Study", "Preset", "About", "Variants", "τ_z [s] / window", "Seeds", "Runs asked for", "Runs over")
     parts = [plain_table("Studies", headings, rows)]
     for record in material.studies:
         settings = json.dumps(record.configuration, indent=1, ensure_ascii=False)
@@ -67,9 +65,10 @@ def configuration(material: Material) -> str:
     return "\n".join([*parts, plain_table("Trained by", names, made_by) if names else ""])
 
 
-def _finished(record: StudyRecord, material: Material) -> int:
+def _over(record: StudyRecord, material: Material) -> int:
+    """Its runs that came to an end, be it a failure of the training."""
     own = (each for each in material.outcomes if (each.study, each.preset) == (record.name, record.preset))
-    return len({each.folder for each in own if each.failure is None})
+    return len({each.folder for each in own})
 
 
 def _asked_for(record: StudyRecord, material: Material) -> list[object]:
@@ -81,7 +80,7 @@ def _asked_for(record: StudyRecord, material: Material) -> list[object]:
         ", ".join(f"{tau_z:g} / {window}" for tau_z, window in record.regimes),
         format_seeds(record.seeds),
         record.runs_wanted,
-        _finished(record, material),
+        _over(record, material),
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from incrt.report.charts.curves import in_parts
+from incrt.report.charts.curves import in_parts, scatter_in_parts
 from incrt.report.charts.view import View
 from incrt.report.outcomes import Floats, History, Material, Outcome, StudyRecord
 from incrt.report.selection import Runs, of_preset
@@ -108,8 +108,7 @@ def _rank_rows(view: View, place: tuple[str, str], tau_z: float) -> Iterator[Row
         return
     steps = runs[0].steps
     means = [in_parts(each.check_steps, each.ranks, float(steps), _PARTS) for each in known]
-    squares = [in_parts(each.check_steps, each.ranks**2, float(steps), _PARTS) for each in known]
-    scatters = [np.sqrt(np.maximum(square - mean**2, 0)) for mean, square in zip(means, squares, strict=True)]
+    scatters = [scatter_in_parts(each.check_steps, each.ranks, float(steps), _PARTS) for each in known]
     for part, (values, scatter) in enumerate(zip(_by_tenth(means), _by_tenth(scatters), strict=True)):
         cells = {
             NAME: place[1],
