@@ -419,6 +419,8 @@ def test_all_jumps_of_a_run_together_are_judged_by_each_run_that_was_concluded()
     assert verdict("all jumps", changed(main_runs(), cumulative_holds=False)).judgement == "does not hold"
     found = verdict("all jumps", changed(main_runs(), cumulative_holds=None))
     assert (found.judgement, found.n, found.ours) == ("holds", 29, "29/29 runs; prunes in them: 0")
+    quiet = [dataclasses.replace(each, grows=0) for each in main_runs()]
+    assert verdict("all jumps", quiet).judgement == "cannot tell"  # there was no jump that could have been too large
     unknown = [dataclasses.replace(each, cumulative_holds=None, beta=None) for each in main_runs()]
     for name in ("all jumps", "equidistribution"):
         found = verdict(name, unknown)

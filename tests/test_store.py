@@ -168,3 +168,6 @@ def test_runs_that_failed_for_one_reason_are_said_in_one_line() -> None:
         "failed: 60 runs, the first runs/a/seed-0: is not trained: it waits",
         "failed: runs/b: is damaged",
     ]
+    assert failure_lines({"runs/c": "out/runs/c/events.jsonl cannot be read"}) == [
+        "failed: runs/c: events.jsonl cannot be read"
+    ]

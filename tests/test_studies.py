@@ -192,6 +192,9 @@ def test_a_damaged_run_is_named_and_the_others_go_on(trained: tuple[Store, Study
     assert set(found.problems) == {str(runs[0].folder), str(runs[1].folder)}
     assert "no checkpoint" in found.problems[str(runs[0].folder)]
     assert "policy.safetensors holds no policy" in found.problems[str(runs[1].folder)]
+    assert "conclusion.json, and the command that trained the run makes" in found.problems[str(runs[1].folder)]
+    (runs[1].folder / "conclusion.json").unlink()
+    assert set(work(one_task(store, study), say_nothing).problems) == {str(runs[0].folder)}
     assert (runs[2].folder / "eval.json").read_bytes() == (
         trained[0].planned(trained[1])[2].folder / "eval.json"
     ).read_bytes()

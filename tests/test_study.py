@@ -217,6 +217,12 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
             "grown.sac.learning_starts = 140",
             "variant 'grown': steps must be more than learning_starts = 140, until when nothing is learned; got 140",
         ),
+        (
+            "grown",
+            'grown.encoder = { encoder = "gru", k_init = 2 }',
+            "k_init goes with encoder runtime or static, not with",
+        ),
+        ("seeds", "seeds = [1, 2]", 'seeds must be a text such as "42-51", got [1, 2]'),
         ("grown", "grown.runtime.k_min = 2", "variant 'grown': 1 heads are active, but k_min = 2"),
         (
             '"payload 1 kg"',

@@ -114,6 +114,20 @@ def test_a_signal_is_heard_by_all_that_wait_for_one() -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.usefixtures("hears_signals")
+def test_a_signal_that_came_before_is_heard_too(tmp_path: Path) -> None:
+    """A worker of a study hears one while it still makes the runs' folders."""
+    with until_signalled() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with until_signalled() as stop_within:
+            assert stop_within()
+        (progress,) = train([small_job(tmp_path)], "cpu")
+        assert stop()
+        assert progress.step == 0
+    with until_signalled() as stop:
+        assert not stop()
+
+
 @pytest.mark.slow
 def test_training_that_was_killed_goes_on_as_if_it_was_not() -> None:
     """Three kills here; ``python benchmarks/kill_resume.py`` has twenty, of longer runs."""
@@ -363,3 +377,9 @@ def test_what_is_no_policy_is_refused(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(ValueError, match="holds no policy"):
         load(path)
+
+
+def test_a_policy_is_found_in_its_run_s_folder_and_a_checkpoint_is_none(peaceful: Path) -> None:
+    assert load(peaceful).encoder == load(peaceful / "policy.safetensors").encoder
+    with pytest.raises(ValueError, match="holds no policy: it has no 'incrt', as a policy does"):
+        load(next((peaceful / "checkpoint").glob("*.safetensors")))

@@ -1,7 +1,8 @@
 """Trained runs on disk: what they were, how good they are, and what stands beside them."""
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -73,10 +74,21 @@ def _read(folder: Path) -> Trained:
 
 
 def _concluded(path: Path) -> dict[str, Any]:
-    found = read_json(path)
-    if not isinstance(found, dict) or not {"heads", "failure", "guarantees"} <= found.keys():
-        raise ValueError(f"{path} does not say what a run came to")
-    return found
+    with _naming_the_cure(path.parent):
+        found = read_json(path)
+        if not isinstance(found, dict) or not {"heads", "failure", "guarantees"} <= found.keys():
+            raise ValueError(f"{path} does not say what a run came to")
+        return found
+
+
+@contextlib.contextmanager
+def _naming_the_cure(folder: Path) -> Iterator[None]:
+    """What a run came to can be made again from its last checkpoint."""
+    try:
+        yield
+    except ValueError as error:
+        cure = f"remove {folder / 'conclusion.json'}, and the command that trained the run makes its results anew"
+        raise ValueError(f"{error}; {cure}") from None
 
 
 def read_json(path: Path) -> Any:
@@ -87,13 +99,22 @@ def read_json(path: Path) -> Any:
         raise ValueError(f"{path} cannot be read: {error}") from None
 
 
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """What a log holds, of which each line is JSON; one that cannot be read is refused."""
+    try:
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+
+
 def evaluate_run(run: Trained, **conditions: Any) -> tuple[dict[str, Any], Trajectory]:
     """The figures of a run beside those of the references, and its rollouts.
 
     ``conditions`` are fields of the bench that differ from training; the references stay tuned for the training's.
     """
     config = run.bench.replace(**conditions)
-    learned = policy.load(run.folder / "policy.safetensors")
+    with _naming_the_cure(run.folder):
+        learned = policy.load(run.folder)
     found, trajectory = evaluate(config, learned)
     beside = {name: reference_rmse(name, run.bench, config) for name in REFERENCES}
     figures = {

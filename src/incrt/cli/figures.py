@@ -1,16 +1,14 @@
 """Figures that commands draw; matplotlib is loaded when the first is asked for."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import jax
 
 from incrt.cli.terminal import log
 from incrt.config import BenchConfig
 from incrt.evaluation import Trajectory
-from incrt.runs import REFERENCES, Trained, reference_evaluation
+from incrt.runs import REFERENCES, Trained, read_lines, reference_evaluation
 
 
 def draw_tracking(path: Path, title: str, config: BenchConfig, trajectories: Mapping[str, Trajectory]) -> None:
@@ -33,19 +31,14 @@ def draw_run(run: Trained, config: BenchConfig, trajectory: Trajectory, folder: 
     beside = {name: reference_evaluation(name, run.bench, config)[1] for name in REFERENCES}
     name = run.folder.resolve().name
     draw_tracking(folder / f"{name}-tracking.png", name, config, {**beside, "policy": trajectory})
-    checks, stretches = (_lines(run.folder / log_name) for log_name in ("events.jsonl", "metrics.jsonl"))
+    paths = (run.folder / "events.jsonl", run.folder / "metrics.jsonl")
+    # A policy that another library trained has no stretches.
+    checks, stretches = (read_lines(each) if each.exists() else [] for each in paths)
     if not run.conclusion["heads"]:
         return
     path = folder / f"{name}-heads.png"
     heads_figure(f"{name}, tau_z = {config.tau_z:g} s", run.conclusion["heads"], checks, stretches, path)
     _say(path)
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """What a log holds; a policy that another library trained has none of its stretches."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def _say(path: Path) -> None:

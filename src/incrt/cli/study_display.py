@@ -60,11 +60,16 @@ def failure_lines(failed: Mapping[str, str]) -> list[str]:
     """What failed and why; runs that failed for the same reason together."""
     reasons: dict[str, list[str]] = {}
     for run, why in failed.items():
-        reasons.setdefault(re.sub(rf"\S*{re.escape(run)}", "it", why), []).append(run)
+        reasons.setdefault(re.sub(rf"\S*{re.escape(run)}(/?)", _short, why), []).append(run)
     return [
         f"failed: {runs[0] if len(runs) == 1 else f'{len(runs)} runs, the first {runs[0]}'}: {why}"
         for why, runs in reasons.items()
     ]
+
+
+def _short(name: re.Match[str]) -> str:
+    """In place of a run's folder, which is named before the reason; a file in it has its name left."""
+    return "" if name[1] else "it"
 
 
 class StudyDisplay(LiveView):

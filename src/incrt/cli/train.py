@@ -9,6 +9,7 @@ from incrt.cli.evaluate import evaluated, print_results
 from incrt.cli.terminal import log, prepare_folder, print_json
 from incrt.compiled import keep_compiled
 from incrt.config import SacConfig, encoder_preset, parse_seeds, preset, runtime_preset
+from incrt.config.heads import WITH_HEADS
 from incrt.runs import find_runs
 from incrt.sac.training import Job, bench_job, train
 
@@ -93,7 +94,7 @@ class Train:
 
     def _refuse_idle_options(self) -> None:
         """Refuse options that would make no difference to this encoder."""
-        used_by = {"k_init": ("runtime", "static"), "grace": ("runtime",), "share": ("runtime",)}
+        used_by = {"k_init": WITH_HEADS, "grace": ("runtime",), "share": ("runtime",)}
         for name, encoders in used_by.items():
             if getattr(self, name) is not None and self.encoder not in encoders:
                 option = f"--{name.replace('_', '-')}"

@@ -18,6 +18,8 @@ ENCODERS = ("runtime", "static", "deep", "gru", "lstm", "none")
 """From a context to features: heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last
 observation alone."""
 
+WITH_HEADS = ENCODERS[:2]
+
 RANKS = ("energy", "entropy", "stable", "participation")
 """Ranks that can ask for growth; ``energy`` is the paper's."""
 
@@ -51,6 +53,8 @@ class EncoderConfig(Configuration):
             object.__setattr__(self, "k_init", whole("k_init", self.k_init, COUNT))
         check_name("encoder", self.encoder, ENCODERS)
         check_flag("layer_norm", self.layer_norm)
+        if self.k_init is not None and self.encoder not in WITH_HEADS:
+            raise ValueError(f"k_init goes with encoder {' or '.join(WITH_HEADS)}, not with {self.encoder}")
         if self.heads_at_start > self.k_max:
             raise ValueError(f"k_init must be at most k_max = {self.k_max}, got {self.k_init}")
 

@@ -13,7 +13,7 @@ from incrt.config import format_seeds
 from incrt.report.archive import is_archive, read_archive
 from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
 from incrt.report.selection import representative
-from incrt.runs import REFERENCES, is_over, read_json
+from incrt.runs import REFERENCES, is_over, read_json, read_lines
 from incrt.studies.episodes import load_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.study import Cell, Study, command_name
@@ -44,7 +44,7 @@ def read_folder(folder: Path) -> Material:
     if is_archive(folder):
         return read_archive(folder)
     if not folder.is_dir():
-        raise ValueError(f"there is no folder {folder}")
+        raise ValueError(f"{folder} is not a folder" if folder.exists() else f"there is no folder {folder}")
     if not (folder / "studies").is_dir():
         hint = "; incrt evaluate is for runs of incrt train" if any(folder.glob("**/config.json")) else ""
         raise ValueError(
@@ -117,7 +117,7 @@ def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
         yield
     except (ValueError, KeyError, TypeError, IndexError) as error:
         said = str(error) if isinstance(error, ValueError) else repr(error)
-        failed.setdefault(name, f"cannot be read: {said}")
+        failed.setdefault(name, said if "cannot be read" in said else f"cannot be read: {said}")
 
 
 def _outcomes(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Outcome]:
@@ -187,7 +187,7 @@ def _is_lost(rmse: float | None) -> bool:
 
 
 def _read_logs(run: PlannedRun) -> _Logs:
-    stretches, checks = (_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
+    stretches, checks = (read_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
     events = [check for check in checks if check["action"] != "noop"]
     measured = [check for check in checks if check["rank"] is not None]
     history = History(
@@ -206,13 +206,6 @@ def _read_logs(run: PlannedRun) -> _Logs:
 
 def _floats(values: Sequence[Any]) -> Any:
     return np.array(values, np.float64)  # None becomes NaN
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def _jump(event: Mapping[str, Any], name: str = "jump") -> float:

@@ -68,7 +68,8 @@ def save(path: Path, policy: LearnedPolicy) -> None:
 
 
 def load(path: Path | str) -> LearnedPolicy:
-    """The policy that :func:`save` wrote; anything else is refused."""
+    """The policy that :func:`save` wrote, or that of the run in a folder; anything else is refused."""
+    path = Path(path) / "policy.safetensors" if Path(path).is_dir() else Path(path)
     try:
         with safetensors.safe_open(path, "numpy") as file:
             header = json.loads((file.metadata() or {})["incrt"])
@@ -80,5 +81,6 @@ def load(path: Path | str) -> LearnedPolicy:
         )
         found = unnamed(tensors, {"actor": shapes, "mask": encoder.first_mask})
     except (OSError, KeyError, ValueError, TypeError, safetensors.SafetensorError) as error:
-        raise ValueError(f"{path} holds no policy: {error}") from None
+        why = f"it has no {error}, as a policy does" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path} holds no policy: {why}") from None
     return LearnedPolicy(encoder, *jax.tree.map(jnp.asarray, (found["actor"], found["mask"])))

@@ -129,7 +129,7 @@ def find_device(name: str) -> jax.Device:
     try:
         device = jax.devices(None if name == "auto" else name)[0]
     except RuntimeError as error:
-        raise ValueError(f"there is no {name} here: {error}") from None
+        raise ValueError(f"there is no {name} here ({error}); auto takes what there is") from None
     if device.platform not in DEVICES:
         raise ValueError(f"training runs on {' or '.join(DEVICES[1:])}, not on {device.platform}; name one of them")
     return device

@@ -141,10 +141,13 @@ def _wait(writing: Sequence[Future[None]]) -> None:
 def until_signalled() -> Iterator[Callable[[], bool]]:
     """A function that says whether SIGINT or SIGTERM has come; a second one of them acts as it always does.
 
-    One inside another passes it on, so that both are asked to stop.
+    One inside another passes it on, so that both are asked to stop, and is asked from the start if the other was.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread hears signals
         yield lambda: False
+        return
+    if any(each.is_set() for each in _ASKING.values()):
+        yield lambda: True
         return
     asked = threading.Event()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -163,14 +166,14 @@ def until_signalled() -> Iterator[Callable[[], bool]]:
 
     for number in before:
         signal.signal(number, ask)
-    _ASKING.add(ask)
+    _ASKING[ask] = asked
     try:
         yield asked.is_set
     finally:
-        _ASKING.remove(ask)
+        del _ASKING[ask]
         if not asked.is_set():
             restore()
 
 
-_ASKING: set[Any] = set()
-"""The handlers of all :func:`until_signalled` that are under way."""
+_ASKING: dict[Any, threading.Event] = {}
+"""The handlers of all :func:`until_signalled` that are under way, and whether they were called."""

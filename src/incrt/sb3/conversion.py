@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from incrt.config import BenchConfig, RuntimeConfig, SacConfig
+from incrt.config.heads import WITH_HEADS
 from incrt.config.rules import check_name
 from incrt.encoders import make_encoder
 from incrt.env import StribeckEnv
@@ -54,7 +55,7 @@ def load_policy(run: Path | str, env: gym.Env[Any, Any] | VecEnv | None = None, 
     folder = Path(run).parent if Path(run).is_file() else Path(run)
     learned = policy.load(folder / "policy.safetensors")
     about = read_json(folder / "config.json")
-    check_name(f"the encoder of {folder}", learned.encoder.config.encoder, ("runtime", "static"))
+    check_name(f"the encoder of {folder}", learned.encoder.config.encoder, WITH_HEADS)
     if about.get("algorithm", "SB3 SAC") != "SB3 SAC":
         raise ValueError(f"{folder} was trained by {about['algorithm']}; load the model that was saved there")
     if env is None:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from incrt.attention import POSITION_STD
 from incrt.config import BenchConfig, EncoderConfig, SacConfig
+from incrt.config.heads import WITH_HEADS
 from incrt.config.rules import COUNT, check_name, whole
 from incrt.env import StribeckEnv
 from incrt.layers import NORM_EPS
@@ -91,7 +92,7 @@ class _Clock(BaseCallback):
 
 def make_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, seed: int = 0) -> SAC:
     """Stock SAC on the Gymnasium environment of this bench, with the engine's settings but an early first update."""
-    check_name("encoder", encoder.encoder, ("runtime", "static"))
+    check_name("encoder", encoder.encoder, WITH_HEADS)
     literal = {
         "features_extractor_class": LiteralAttention,
         "features_extractor_kwargs": {"encoder": encoder},

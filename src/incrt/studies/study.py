@@ -184,7 +184,8 @@ def _parse(path: Path) -> dict[str, Any]:
         raise ValueError(f"{', '.join(missing)} must be given")
     for key, value in found.items():
         if not isinstance(value, _KEYS[key]):
-            raise ValueError(f"{key} must be a {_WORDS[_KEYS[key]]}, got {value!r}")
+            such = ' such as "42-51"' if key == "seeds" else ""
+            raise ValueError(f"{key} must be a {_WORDS[_KEYS[key]]}{such}, got {value!r}")
     return found
 
 

@@ -110,7 +110,7 @@ def jumps_keep_together(found: Sequence[Outcome]) -> Verdict:
         "section 5.3, corollary on no regression, (b)",
         "proved",
     )
-    known = [each for each in found if each.cumulative_holds is not None]
+    known = [each for each in found if each.cumulative_holds is not None and each.grows + each.prunes]
     if not known:
         return no_runs(claim, "main", sum(each.grows > 0 for each in found))
     beyond = [each for each in known if not each.cumulative_holds]
