@@ -322,6 +322,22 @@ def test_one_folder_that_is_refused_leaves_all_as_they_are(peaceful: Path, tmp_p
     train([small_job(fresh)], "cpu")
 
 
+def test_a_folder_that_cannot_be_written_leaves_the_others_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = RunFolder.begin
+
+    def full(self: RunFolder, maker: dict[str, Any]) -> None:
+        if self.path.name == "full":
+            raise ValueError("no space")
+        begin(self, maker)
+
+    monkeypatch.setattr(RunFolder, "begin", full)
+    refused: dict[Path, str] = {}
+    jobs = [small_job(tmp_path / name) for name in ("full", "other")]
+    (progress,) = train(jobs, "cpu", on_refused=lambda job, error: refused.update({job.folder: str(error)}))
+    assert refused == {tmp_path / "full": "no space"}
+    assert progress.finished
+
+
 def test_going_on_with_a_run_that_is_over_leaves_an_evaluation_that_is_being_written(
     peaceful: Path, tmp_path: Path
 ) -> None:

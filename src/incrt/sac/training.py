@@ -77,30 +77,36 @@ def train(
     place = find_device(device)
     for job in jobs:
         first_progress(job.run)  # what cannot be trained is refused before any folder is made
+    taken: list[tuple[Job, RunFolder, Saved | None]] = []
     folders: list[RunFolder] = []
     found: dict[int, Saved] = {}
     with ExitStack() as open_folders:
         for job in jobs:
             folder = RunFolder(job.folder, job.run, job.about, warn)
             open_folders.callback(folder.close)
-            try:
-                saved = folder.take()
-            except ValueError as error:
-                if on_refused is None:
-                    raise
-                on_refused(job, error)
-                continue
-            if saved is not None:
-                found[len(folders)] = saved
-            folders.append(folder)
+            with _refusing(job, on_refused):
+                taken.append((job, folder, folder.take()))
+        maker = made_by(place.device_kind)
+        for job, folder, saved in taken:  # nothing was changed before all were taken: one may be refused
+            with _refusing(job, on_refused), jax.default_device(place):
+                folder.begin(maker)
+                if saved is not None:
+                    found[len(folders)] = saved
+                folders.append(folder)
         if not folders:
             return []
-        maker = made_by(place.device_kind)
-        with jax.default_device(place):
-            for folder in folders:  # only now that none was refused is any of them changed
-                folder.begin(maker)
         population = Population([folder.run for folder in folders], device, found, cores)
         return _train(folders, population, place, save_every, on_news or (lambda *_: None))
+
+
+@contextmanager
+def _refusing(job: Job, on_refused: Callable[[Job, ValueError], None] | None) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        if on_refused is None:
+            raise
+        on_refused(job, error)
 
 
 def _train(
