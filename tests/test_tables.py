@@ -9,6 +9,7 @@ import pytest
 from made_up import WINDOWS, around, material, outcome, sample
 
 from incrt.report.outcomes import Command, Material
+from incrt.report.page.record import counts
 from incrt.report.tables import make_tables
 from incrt.report.tables.table import Column, Row, Table, escape_latex, to_csv, to_latex, to_markdown
 from incrt.report.wording import number
@@ -302,3 +303,13 @@ def test_times_stand_beside_those_of_the_paper() -> None:
     assert (first["training: times as fast"], first["wall: times as fast"]) == ("600 to 810", "180 to 243")
     assert [each["wall: times as fast"] for each in rest] == [None, None]
     assert [each["part"] for each in (first, *rest)] == [None, None, "runtime; tau_z 2"]
+
+
+@pytest.mark.parametrize(("failure", "kept", "incomplete"), [(None, 9, 1), ("the loss is not finite", 10, 0)])
+def test_a_study_lacks_the_runs_that_are_not_there_and_not_those_that_failed(
+    failure: str | None, kept: int, incomplete: int
+) -> None:
+    made = material(sample("main", "runtime", 2.0, around(-50, 10)))
+    outcomes = [dataclasses.replace(made.outcomes[0], failure=failure), *made.outcomes[1:]][-kept:]
+    page = counts(dataclasses.replace(made, outcomes=outcomes))
+    assert f"<dt>of them incomplete</dt><dd>{incomplete}</dd>" in page
