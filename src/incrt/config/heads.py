@@ -14,11 +14,12 @@ from incrt.config.rules import (
     whole,
 )
 
-ENCODERS = ("runtime", "static", "deep", "gru", "lstm", "none")
+WITH_HEADS = ("runtime", "static")
+"""Encoders that begin with ``k_init`` heads."""
+
+ENCODERS = (*WITH_HEADS, "deep", "gru", "lstm", "none")
 """From a context to features: heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last
 observation alone."""
-
-WITH_HEADS = ENCODERS[:2]
 
 RANKS = ("energy", "entropy", "stable", "participation")
 """Ranks that can ask for growth; ``energy`` is the paper's."""

@@ -72,7 +72,10 @@ class RunFolder:
         self._identity = checkpoint.checksum(unchanging)
 
     def take(self) -> Saved | None:
-        """Keep others out, and find where the run stands; a folder of another run is refused. Nothing is changed."""
+        """Keep others out, and find where the run stands; a folder of another run is refused.
+
+        Nothing of a run is changed, but that checkpoints that are damaged are put aside.
+        """
         with self._writable():
             self.path.mkdir(parents=True, exist_ok=True)
             self._written()  # a folder of something else is left as it is
@@ -92,7 +95,7 @@ class RunFolder:
         step, is_over = (0, False) if saved is None else (saved.progress.step, saved.progress.finished)
         with self._writable():
             asides = [f"{name}.*{ASIDE}" for name in ("config.json", *_RESULTS, "checkpoint/*")]
-            self._remove(*asides)  # what a kill left; of evaluations, which another process may be writing, see below
+            self._remove(*asides)  # what a kill left; those of evaluations may be what another process writes now
             if saved is None or not is_over:
                 self._remove(*(f"{name}*" for name in (*_RESULTS, *_EVALUATIONS)))  # of a run that was shorter
             elif not all((self.path / name).exists() for name in _RESULTS):  # killed after the last checkpoint

@@ -4,12 +4,17 @@ from collections.abc import Sequence
 
 from incrt.report import paper
 from incrt.report.claims.comparing import all_better, all_match, least_spread
-from incrt.report.claims.verdicts import MATCHING, Claim, Pair, Verdict, no_runs, sizeable, universal
+from incrt.report.claims.verdicts import MATCHES, Claim, Pair, Verdict, no_runs, sizeable, universal
 from incrt.report.selection import COMPARISON, RUNTIME, Runs, deltas
 from incrt.report.statistics import rate
 from incrt.report.wording import number, rate_text
 
 _TABLE_1 = "section 7.2, Table 1"
+
+
+def _numbers(runs: Runs) -> list[str]:
+    """The variants with a fixed number of heads that growing is held against; the paper's own if there are none."""
+    return runs.statics() or [paper.STATIC]
 
 
 def _place(name: str, where: str) -> str:
@@ -53,21 +58,20 @@ def all_beat_the_baseline(runs: Runs) -> Verdict:
 
 def better_than_static(runs: Runs) -> list[Verdict]:
     """In each regime against the paper's number of heads, and in all regimes against each number."""
-    names = runs.statics() or [paper.STATIC]
+    names = _numbers(runs)
     each_regime = [_against_static(runs, names[0], (tau_z,)) for tau_z in paper.REGIMES]
     return [*each_regime, *(_against_static(runs, name, paper.REGIMES) for name in names)]
 
 
 def match_static(runs: Runs) -> list[Verdict]:
     """In all regimes, each number of heads: the paper's criterion for success."""
-    return [_matching(runs, name) for name in runs.statics() or [paper.STATIC]]
+    return [_matching(runs, name) for name in _numbers(runs)]
 
 
 def _matching(runs: Runs, name: str) -> Verdict:
     claim = Claim(
         f"matches {name}",
-        f"Heads that grow match or exceed a fixed number of them ({name}) in every regime: "
-        f"their error is at most {MATCHING:.0%} larger.".replace("%", " %"),
+        f"Heads that grow match or exceed a fixed number of them ({name}) in every regime: {MATCHES}.",
         _place(name, "section 3, (P2), and section 7, question 1"),
         "better in every regime",
     )
@@ -99,7 +103,7 @@ def _against_static(runs: Runs, name: str, regimes: Sequence[float]) -> Verdict:
 
 def static_fails(runs: Runs) -> list[Verdict]:
     """Each number of heads: the paper names its own in one regime only."""
-    return [_fails(runs, name) for name in runs.statics() or [paper.STATIC]]
+    return [_fails(runs, name) for name in _numbers(runs)]
 
 
 def _fails(runs: Runs, name: str) -> Verdict:
@@ -140,7 +144,7 @@ def smallest_spread(runs: Runs) -> Verdict:
 
 def less_spread_than_static(runs: Runs) -> list[Verdict]:
     """At the longest memory, against each number of heads."""
-    return [_spreads_less(runs, name) for name in runs.statics() or [paper.STATIC]]
+    return [_spreads_less(runs, name) for name in _numbers(runs)]
 
 
 def _spreads_less(runs: Runs, name: str) -> Verdict:

@@ -45,6 +45,7 @@ SIZEABLE = 0.05
 """A rate above this is one."""
 MATCHING = 0.05
 """Part of the others' error by which runs that match may be worse."""
+MATCHES = f"the error is at most {100 * MATCHING:g} % larger"
 
 
 @dataclass(frozen=True)
