@@ -395,7 +395,24 @@ def test_a_setting_without_runs_leaves_it_open() -> None:
     more = dataclasses.replace(made.studies[0], variants=names, compare=comparisons("default", names))
     found = {each.claim.name: each for each in judge(dataclasses.replace(made, studies=[more]), "paper")}
     assert found["other settings"].judgement == "cannot tell"
-    assert "N 2000" in found["other settings"].why
+    assert found["other settings"].why == "No runs: N 2000."
+
+
+def test_settings_are_compared_with_all_seeds_of_the_usual_ones() -> None:
+    """A fifth of a standard deviation: of ten and ten more cannot be excluded, of a hundred and ten it can."""
+    usual, more = (
+        [
+            outcome(study, variant, 2.0, delta, seed=first + i, folder=f"runs/a/seed-{first + i}")
+            for i, delta in enumerate(around(-50, 4, n))
+        ]
+        for study, variant, first, n in [("sensitivity", "default", 42, 10), ("hundred", "default", 52, 90)]
+    )
+    other = sample("sensitivity", "N 500", 2.0, around(-49.2, 4))
+    alone, among = (
+        verdict("other settings", *each, compare="default") for each in ([usual, other], [usual, more, other])
+    )
+    assert (alone.judgement, alone.why) == ("cannot tell", "Too few runs to say so: N 500.")
+    assert (among.judgement, among.n) == ("holds", 110)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from incrt.report import paper
 from incrt.report.claims.comparing import all_better, all_match, count, labels, least_spread, left_out
-from incrt.report.claims.verdicts import MATCHES, Claim, Pair, Verdict, all_of, no_influence, no_runs
+from incrt.report.claims.verdicts import MATCHES, Claim, Judged, Pair, Verdict, all_of, no_influence, no_runs
 from incrt.report.selection import Runs
 from incrt.report.wording import difference_text, number
 
@@ -119,7 +119,7 @@ def no_sensitivity(runs: Runs) -> Verdict:
     if study is None:
         return no_runs(claim, "sensitivity")
     pairs = [
-        Pair(name, runs.cell(study.name, name, tau_z), runs.cell(study.name, other, tau_z))
+        Pair(name, runs.everywhere(study.name, name, tau_z), runs.everywhere(study.name, other, tau_z))
         for tau_z in runs.regimes(study.name)
         for name, other in study.compare.items()
     ]
@@ -135,6 +135,15 @@ def no_sensitivity(runs: Runs) -> Verdict:
     why = {
         "holds": "Every interval lies within the margin.",
         "does not hold": f"Beyond the margin, and not by chance: {labels(judged, judgement)}.",
-        "cannot tell": f"There are no runs, or too few to say so: {labels(judged, judgement)}.",
+        "cannot tell": _left_open(judged),
     }[judgement]
     return Verdict(claim, count(pairs), ours, judgement, why)
+
+
+def _left_open(judged: Sequence[Judged]) -> str:
+    """What cannot be told, by whether there are runs."""
+    unknown = [each for each in judged if each.judgement == "cannot tell"]
+    few = [each.label for each in unknown if each.comparison.difference is not None]
+    none = [each.label for each in unknown if each.comparison.difference is None]
+    said = {"Too few runs to say so": few, "No runs": none}
+    return " ".join(f"{what}: {', '.join(names)}." for what, names in said.items() if names)
