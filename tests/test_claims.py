@@ -395,7 +395,27 @@ def test_a_setting_without_runs_leaves_it_open() -> None:
     more = dataclasses.replace(made.studies[0], variants=names, compare=comparisons("default", names))
     found = {each.claim.name: each for each in judge(dataclasses.replace(made, studies=[more]), "paper")}
     assert found["other settings"].judgement == "cannot tell"
-    assert found["other settings"].why == "No runs: N 2000."
+    assert found["other settings"].why == "No figures: N 2000."
+    assert found["other settings"].ours.startswith("1 of 1 within the margin, 1 without figures;")
+
+
+def test_settings_without_figures_do_not_make_the_others_harder_to_refute() -> None:
+    usual, other = (sample("sensitivity", name, 2.0, around(d, 10)) for name, d in (("default", -50), ("N 500", -39)))
+    lost = [sample("sensitivity", f"setting {i}", 2.0, [None] * 10, failure="lost") for i in range(13)]
+    found = verdict("other settings", usual, other, *lost, compare="default")
+    assert (found.judgement, found.n) == ("does not hold", 20)
+    assert "0 of 1 within the margin, 13 without figures" in found.ours
+
+
+def test_where_more_runs_diverged_with_a_setting_its_influence_cannot_be_told() -> None:
+    usual = sample("sensitivity", "default", 2.0, around(-50, 2, 30))
+    other = [
+        *sample("sensitivity", "N 500", 2.0, around(-50, 2, 29)),
+        outcome("sensitivity", "N 500", 2.0, None, seed=99),
+    ]
+    found = verdict("other settings", usual, other, compare="default")
+    why = "The interval decides neither way, or more runs diverged on one side: N 500."
+    assert (found.judgement, found.why) == ("cannot tell", why)
 
 
 def test_settings_are_compared_with_all_seeds_of_the_usual_ones() -> None:
@@ -411,7 +431,7 @@ def test_settings_are_compared_with_all_seeds_of_the_usual_ones() -> None:
     alone, among = (
         verdict("other settings", *each, compare="default") for each in ([usual, other], [usual, more, other])
     )
-    assert (alone.judgement, alone.why) == ("cannot tell", "Too few runs to say so: N 500.")
+    assert (alone.judgement, alone.why) == ("cannot tell", "The interval decides neither way: N 500.")
     assert (among.judgement, among.n) == ("holds", 110)
 
 

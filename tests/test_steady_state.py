@@ -1,6 +1,7 @@
 """Where K(t) comes to rest: Proposition 3, its proof's lemma, and where the paper's claims do not hold."""
 
 import dataclasses
+import itertools
 import json
 import math
 
@@ -113,6 +114,29 @@ def test_proposition_3_fails_after_a_rank_that_was_high_early() -> None:
     counts = run(RuntimeConfig(), 3, 1, 8, 50_000, before=(20_000, 46.0))
     assert counts[-1][1] == 8
     assert allowed_part(steady_state_interval(RuntimeConfig(), 3), 1, 8) == (3, 3)
+
+
+@pytest.mark.parametrize(("rise", "prunes"), [(3000, 0), (3500, 5), (5000, 5)])
+def test_proposition_3_fails_where_a_new_head_takes_longer_than_cooldown_and_confirmations(
+    rise: int, prunes: int
+) -> None:
+    """A rank that rests above the cap, and heads that are silent for ``rise`` steps and equal from then on.
+
+    Appendix A, step 3, has K stay at the cap. But the newest head is pruned there before it speaks, the rank asks for
+    it again, and so on: 7 and 8 in turn. Below the cap the next growth comes first, which gives a head until 5000.
+    """
+    config = RuntimeConfig()
+    state, counts, born = first_state(config, [True] + [False] * 7), [], [-rise] + [0] * 7
+    for step in range(500, 50_001, 500):
+        outputs = [float(on and step - since >= rise) for on, since in zip(state.mask, born, strict=True)]
+        decision, state = check(config, state, step, 64.0, [output / sum(outputs) for output in outputs])
+        if decision.action == "grow":
+            born[decision.head or 0] = step
+        counts.append((step, state.k))
+    assert next(step for step, k in counts if k == 8) == 19_500
+    fell = [step for (_, before), (step, k) in itertools.pairwise(counts) if k < before]
+    assert fell == [22_500 + 6000 * i for i in range(prunes)]
+    assert {k for step, k in counts if step > 19_500} == ({7, 8} if prunes else {8})
 
 
 def test_the_balance_lemma_fails_the_other_way_too() -> None:

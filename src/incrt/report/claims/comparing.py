@@ -40,7 +40,7 @@ def _of_all(
     why = {
         "holds": holds,
         "does not hold": f"{fails}: {labels(judged, judgement)}.",
-        "cannot tell": f"{_undecided(pairs, 'The interval decides neither way')}: {labels(judged, judgement)}.",
+        "cannot tell": f"{undecided(pairs)}: {labels(judged, judgement)}.",
     }[judgement]
     ours = "; ".join(f"{each.label}: {_points(each)}" for each in judged)
     return Verdict(claim, count(pairs), f"{ours}{left_out(pairs)}", judgement, why)
@@ -59,12 +59,13 @@ def least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     why = {
         "holds": "It is smaller than each other one, with p < 0.05 (Brown-Forsythe).",
         "does not hold": f"It is larger than another one, with p < {0.05 / len(pairs):.2g} (Brown-Forsythe).",
-        "cannot tell": f"{_undecided(pairs, 'Brown-Forsythe does not tell all of them apart')}.",
+        "cannot tell": f"{undecided(pairs, 'Brown-Forsythe does not tell all of them apart')}.",
     }[judgement]
     return Verdict(claim, count(pairs), f"{ours}{left_out(pairs)}", judgement, why)
 
 
-def _undecided(pairs: Sequence[Pair], why: str) -> str:
+def undecided(pairs: Sequence[Pair], why: str = "The interval decides neither way") -> str:
+    """Why some comparisons cannot be told."""
     return f"{why}, or more runs diverged on one side" if diverged(_all(pairs)) else why
 
 

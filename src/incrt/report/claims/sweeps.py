@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from incrt.report import paper
-from incrt.report.claims.comparing import all_better, all_match, count, labels, least_spread, left_out
-from incrt.report.claims.verdicts import MATCHES, Claim, Judged, Pair, Verdict, all_of, no_influence, no_runs
-from incrt.report.selection import Runs
+from incrt.report.claims.comparing import all_better, all_match, count, labels, least_spread, left_out, undecided
+from incrt.report.claims.verdicts import MATCHES, Claim, Pair, Verdict, all_of, no_influence, no_runs
+from incrt.report.selection import Runs, deltas
 from incrt.report.wording import difference_text, number
 
 _CAPS = ("K_max 2", "K_max 4", "K_max 8", "K_max 16")
@@ -108,7 +108,7 @@ def _best_of(runs: Runs, study: str, variants: Sequence[str], sentence: str, whe
 
 
 def no_sensitivity(runs: Runs) -> Verdict:
-    """Every variant of study sensitivity against the one it is compared with."""
+    """Every variant of study sensitivity against all seeds that there are of the one it is compared with."""
     claim = Claim(
         "other settings",
         "The controller's other settings have no influence: less than the seeds have (their standard deviation).",
@@ -123,27 +123,21 @@ def no_sensitivity(runs: Runs) -> Verdict:
         for tau_z in runs.regimes(study.name)
         for name, other in study.compare.items()
     ]
-    judged = no_influence(pairs)
-    if not any(each.comparison.difference is not None for each in judged):
+    known = [pair for pair in pairs if deltas(pair.runs) and deltas(pair.others)]
+    if not known:
         return no_runs(claim, "sensitivity")
+    judged, silent = no_influence(known), [pair.label for pair in pairs if pair not in known]
+    judgement = all_of(["cannot tell" if silent else "holds", *(each.judgement for each in judged)])
     largest = max(judged, key=lambda each: abs(each.comparison.difference or 0.0))
-    judgement = all_of(each.judgement for each in judged)
     ours = (
-        f"{sum(each.judgement == 'holds' for each in judged)} of {len(judged)} within the margin; the largest "
-        f"difference: {largest.label}, {difference_text(largest.comparison)} points{left_out(pairs)}"
+        f"{sum(each.judgement == 'holds' for each in judged)} of {len(judged)} within the margin"
+        + (f", {len(silent)} without figures" if silent else "")
+        + f"; the largest difference: {largest.label}, {difference_text(largest.comparison)} points{left_out(pairs)}"
     )
+    reasons = {undecided(known): labels(judged, "cannot tell"), "No figures": ", ".join(silent)}
     why = {
         "holds": "Every interval lies within the margin.",
         "does not hold": f"Beyond the margin, and not by chance: {labels(judged, judgement)}.",
-        "cannot tell": _left_open(judged),
+        "cannot tell": " ".join(f"{reason}: {names}." for reason, names in reasons.items() if names),
     }[judgement]
     return Verdict(claim, count(pairs), ours, judgement, why)
-
-
-def _left_open(judged: Sequence[Judged]) -> str:
-    """What cannot be told, by whether there are runs."""
-    unknown = [each for each in judged if each.judgement == "cannot tell"]
-    few = [each.label for each in unknown if each.comparison.difference is not None]
-    none = [each.label for each in unknown if each.comparison.difference is None]
-    said = {"Too few runs to say so": few, "No runs": none}
-    return " ".join(f"{what}: {', '.join(names)}." for what, names in said.items() if names)
