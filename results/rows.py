@@ -35,6 +35,7 @@ from pathlib import Path
 
 _BETWEEN, _ACROSS = "--between", "--across"
 _OF_RUNS = ("preset", "tau_z", "variant", "folder", "condition", "failure", "delta_pct")
+_ALL_DIGITS = re.compile(r"-?\d+\.\d{7,}")
 FOLDER = Path(__file__).resolve().parent
 COMMAND = re.compile(
     r"^(?P<command>`python results/rows\.py (?!--)(?P<arguments>[^`\n]+)`)$\n*(?P<table>(?:^\|.*\n?)*)\n*", re.MULTILINE
@@ -226,7 +227,9 @@ def _some(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """On one line, with real minus signs, which the hyphens in 42-51 and seed-42 are not."""
+    """On one line, rounded where a file has all digits, with real minus signs, which hyphens as in seed-42 are not."""
+    if _ALL_DIGITS.fullmatch(text):
+        text = f"{float(text):.2f}" if abs(float(text)) >= 1 else f"{float(text):.3g}"
     return re.sub(r"(?<!\w)-(?=\d)", "\N{MINUS SIGN}", " ".join(text.split())) or "\N{EN DASH}"
 
 

@@ -57,6 +57,11 @@ def test_cells_stay_on_their_line_and_hyphens_are_no_minus_signs(rows: Any) -> N
     ]
 
 
+def test_figures_that_a_file_has_in_full_are_rounded(rows: Any) -> None:
+    Path(rows.__file__).with_name("cells.csv").write_text("a,b,c\n-91.92235441884944,0.0032517745,1.2345\n")
+    assert rows.table(["cells.csv", "a", "b", "c"]).splitlines()[2] == "| \N{MINUS SIGN}91.92 | 0.00325 | 1.2345 |"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -149,6 +149,14 @@ def test_the_paper_s_number_of_heads_is_that_of_study_static() -> None:
     assert cell.bench.tau_z == 5
 
 
+def test_what_is_followed_up_is_a_pair_of_study_factors() -> None:
+    followed, factors = load_study("no_norm", "memory"), load_study("factors", "memory")
+    keys = {cell.key: name for name in ("runtime", "static") for cell in factors.cells if cell.key.startswith(name)}
+    assert {cell.key for cell in followed.cells} <= set(keys)
+    assert {cell.encoder.layer_norm for cell in followed.cells} == {False}
+    assert len(followed.cells) == 2
+
+
 def test_any_seeds_will_do() -> None:
     assert len(load_study("main", "memory", parse_seeds("0-99")).seeds) == 100
 
