@@ -116,16 +116,19 @@ def test_proposition_3_fails_after_a_rank_that_was_high_early() -> None:
     assert allowed_part(steady_state_interval(RuntimeConfig(), 3), 1, 8) == (3, 3)
 
 
-@pytest.mark.parametrize(("rise", "prunes"), [(3000, 0), (3500, 5), (5000, 5)])
+@pytest.mark.parametrize(
+    ("rise", "grace", "prunes"), [(3000, 2000, 0), (3500, 2000, 5), (5000, 2000, 5), (5000, 4000, 0)]
+)
 def test_proposition_3_fails_where_a_new_head_takes_longer_than_cooldown_and_confirmations(
-    rise: int, prunes: int
+    rise: int, grace: int, prunes: int
 ) -> None:
     """A rank that rests above the cap, and heads that are silent for ``rise`` steps and equal from then on.
 
     Appendix A, step 3, has K stay at the cap. But the newest head is pruned there before it speaks, the rank asks for
-    it again, and so on: 7 and 8 in turn. Below the cap the next growth comes first, which gives a head until 5000.
+    it again, and so on: 7 and 8 in turn. Below the cap the next growth comes first, which gives a head until 5000. A
+    longer cooldown ends it.
     """
-    config = RuntimeConfig()
+    config = RuntimeConfig(grace=grace)
     state, counts, born = first_state(config, [True] + [False] * 7), [], [-rise] + [0] * 7
     for step in range(500, 50_001, 500):
         outputs = [float(on and step - since >= rise) for on, since in zip(state.mask, born, strict=True)]
@@ -133,10 +136,11 @@ def test_proposition_3_fails_where_a_new_head_takes_longer_than_cooldown_and_con
         if decision.action == "grow":
             born[decision.head or 0] = step
         counts.append((step, state.k))
-    assert next(step for step, k in counts if k == 8) == 19_500
+    full = next(step for step, k in counts if k == 8)
+    assert full == 1500 + 6 * (grace + 1000)
     fell = [step for (_, before), (step, k) in itertools.pairwise(counts) if k < before]
     assert fell == [22_500 + 6000 * i for i in range(prunes)]
-    assert {k for step, k in counts if step > 19_500} == ({7, 8} if prunes else {8})
+    assert {k for step, k in counts if step >= full} == ({7, 8} if prunes else {8})
 
 
 def test_the_balance_lemma_fails_the_other_way_too() -> None:
