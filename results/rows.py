@@ -35,7 +35,7 @@ from pathlib import Path
 
 _BETWEEN, _ACROSS = "--between", "--across"
 _OF_RUNS = ("preset", "tau_z", "variant", "folder", "condition", "failure", "delta_pct")
-_ALL_DIGITS = re.compile(r"-?\d+\.\d{7,}")
+_ALL_DIGITS = re.compile(r"-?\d+\.\d{7,}|-?\d+(\.\d+)?e-?\d+")
 FOLDER = Path(__file__).resolve().parent
 COMMAND = re.compile(
     r"^(?P<command>`python results/rows\.py (?!--)(?P<arguments>[^`\n]+)`)$\n*(?P<table>(?:^\|.*\n?)*)\n*", re.MULTILINE
@@ -50,6 +50,8 @@ def table(arguments: Sequence[str]) -> str:
     shown = [word for word in words if "~" not in word]
     rows, first = _read(name)
     columns = [column for column in rows[0] if all(column in row for row in rows)]
+    if compared and _ACROSS in arguments:
+        raise ValueError(f"{_BETWEEN} and {_ACROSS} do not go together")
     if compared and not {*_OF_RUNS} <= {*columns}:
         raise ValueError(f"{_BETWEEN} is for tables of runs, such as runs.csv; {name} is none")
     for column in [*shown, *(column for column, _ in conditions)]:

@@ -395,7 +395,7 @@ def test_a_setting_without_runs_leaves_it_open() -> None:
     more = dataclasses.replace(made.studies[0], variants=names, compare=comparisons("default", names))
     found = {each.claim.name: each for each in judge(dataclasses.replace(made, studies=[more]), "paper")}
     assert found["other settings"].judgement == "cannot tell"
-    assert found["other settings"].why == "No figures: N 2000."
+    assert found["other settings"].why == "Not run: N 2000."
     assert found["other settings"].ours.startswith("1 of 1 within the margin, 1 without figures;")
 
 
@@ -405,6 +405,13 @@ def test_settings_without_figures_do_not_make_the_others_harder_to_refute() -> N
     found = verdict("other settings", usual, other, *lost, compare="default")
     assert (found.judgement, found.n) == ("does not hold", 20)
     assert "0 of 1 within the margin, 13 without figures" in found.ours
+
+
+def test_a_setting_with_which_every_run_was_lost_is_not_taken_for_one_that_was_not_run() -> None:
+    usual, same = (sample("sensitivity", name, 2.0, around(-50, 2, 30)) for name in ("default", "N 500"))
+    lost = sample("sensitivity", "N 2000", 2.0, [None] * 10, failure="lost")
+    found = verdict("other settings", usual, same, lost, compare="default")
+    assert (found.judgement, found.why) == ("cannot tell", "No run has figures: N 2000.")
 
 
 def test_where_more_runs_diverged_with_a_setting_its_influence_cannot_be_told() -> None:

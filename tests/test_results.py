@@ -94,8 +94,9 @@ def test_documents_show_what_their_commands_print(path: Path) -> None:
     assert rows.refreshed(text) == text, f"python results/rows.py --refresh {path.relative_to(ROOT)} puts it right"
 
 
-def test_every_figure_in_prose_is_in_a_table_beside_it() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", [DOCUMENT, ROOT / "README.md"], ids=lambda path: path.name)
+def test_every_figure_in_prose_is_in_a_table_beside_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
     assert rows.COMMAND.search(text)
     found = untraced(text)
     assert not found, "in no table of the section, below a command that makes it: " + "; ".join(found)

@@ -1,5 +1,6 @@
 """Studies as they are declared."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -151,10 +152,21 @@ def test_the_paper_s_number_of_heads_is_that_of_study_static() -> None:
 
 def test_what_is_followed_up_is_a_pair_of_study_factors() -> None:
     followed, factors = load_study("no_norm", "memory"), load_study("factors", "memory")
-    keys = {cell.key: name for name in ("runtime", "static") for cell in factors.cells if cell.key.startswith(name)}
-    assert {cell.key for cell in followed.cells} <= set(keys)
-    assert {cell.encoder.layer_norm for cell in followed.cells} == {False}
-    assert len(followed.cells) == 2
+    pair = {cell.key for cell in factors.cells if cell.variant.endswith(", scaled, no norm")}
+    assert {cell.key for cell in followed.cells} == pair
+    assert len(pair) == 2
+
+
+def test_stopping_early_changes_nothing_else_of_study_hundred() -> None:
+    early, usual = (
+        {cell.variant: cell for cell in load_study(name, "paper").cells if cell.bench.tau_z == 5}
+        for name in ("early", "hundred")
+    )
+    assert {cell.sac.steps for cell in early.values()} == {40_000}
+    longer = {
+        name: dataclasses.replace(cell, sac=dataclasses.replace(cell.sac, steps=50_000)) for name, cell in early.items()
+    }
+    assert longer == usual
 
 
 def test_any_seeds_will_do() -> None:
@@ -203,10 +215,10 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ('"payload 1 kg"', '"payload 1 kg" = {}', "must name at least one field of the bench"),
         ('"payload 1 kg"', '"".eval_payloads = [1.0]', "names that can be printed on one line, got ''"),
         ("grown", 'grown.encoder.encoder = "static"', "variants 'grown' and 'all heads' are the same runs"),
-        ("compare", "trained_by = [1]", "trained_by must name studies, such as encoders, factors"),
+        ("compare", "trained_by = [1]", "trained_by must name studies, such as early, encoders"),
         ('"payload 1 kg"', '"payload 1 kg".window = 9', "window cannot change after training"),
         ("grown", '"a\\nb" = {}', "names that can be printed on one line"),
-        ("compare", 'trained_by = ["mian"]', "such as encoders, factors"),
+        ("compare", 'trained_by = ["mian"]', "such as early, encoders"),
         ("seeds", 'seeds = "99999999999"', "seeds must be at most 1e+09"),
         ("about", 'about = "unclosed', "cannot be read"),
         (
@@ -254,7 +266,7 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "../study", ""])
 def test_an_unknown_study_is_refused_with_those_that_are_known(name: str) -> None:
-    with pytest.raises(ValueError, match=r"there is no study .*accepted: encoders, factors, grace, hundred, k_max"):
+    with pytest.raises(ValueError, match=r"there is no study .*accepted: early, encoders, factors, grace, hundred, k_max"):
         load_study(name, "memory")
 
 

@@ -123,18 +123,27 @@ def no_sensitivity(runs: Runs) -> Verdict:
         for tau_z in runs.regimes(study.name)
         for name, other in study.compare.items()
     ]
-    known = [pair for pair in pairs if deltas(pair.runs) and deltas(pair.others)]
+    known, lost, missing = list[Pair](), list[str](), list[str]()
+    for pair in pairs:
+        if deltas(pair.runs) and deltas(pair.others):
+            known.append(pair)
+        else:
+            (lost if pair.runs and pair.others else missing).append(pair.label)
     if not known:
         return no_runs(claim, "sensitivity")
-    judged, silent = no_influence(known), [pair.label for pair in pairs if pair not in known]
+    judged, silent = no_influence(known), len(lost) + len(missing)
     judgement = all_of(["cannot tell" if silent else "holds", *(each.judgement for each in judged)])
     largest = max(judged, key=lambda each: abs(each.comparison.difference or 0.0))
     ours = (
         f"{sum(each.judgement == 'holds' for each in judged)} of {len(judged)} within the margin"
-        + (f", {len(silent)} without figures" if silent else "")
+        + (f", {silent} without figures" if silent else "")
         + f"; the largest difference: {largest.label}, {difference_text(largest.comparison)} points{left_out(pairs)}"
     )
-    reasons = {undecided(known): labels(judged, "cannot tell"), "No figures": ", ".join(silent)}
+    reasons = {
+        undecided(known): labels(judged, "cannot tell"),
+        "No run has figures": ", ".join(lost),
+        "Not run": ", ".join(missing),
+    }
     why = {
         "holds": "Every interval lies within the margin.",
         "does not hold": f"Beyond the margin, and not by chance: {labels(judged, judgement)}.",
