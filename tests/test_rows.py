@@ -58,7 +58,9 @@ def test_cells_stay_on_their_line_and_hyphens_are_no_minus_signs(rows: Any) -> N
 
 
 def test_figures_that_a_file_has_in_full_are_rounded(rows: Any) -> None:
-    Path(rows.__file__).with_name("cells.csv").write_text("a,b,c,d\n-91.92235441884944,0.0032517745,1.23456789e-05,1.2345\n")
+    Path(rows.__file__).with_name("cells.csv").write_text(
+        "a,b,c,d\n-91.92235441884944,0.0032517745,1.23456789e-05,1.2345\n"
+    )
     row = rows.table(["cells.csv", "a", "b", "c", "d"]).splitlines()[2]
     assert row == "| \N{MINUS SIGN}91.92 | 0.00325 | 1.23e-05 | 1.2345 |"
 

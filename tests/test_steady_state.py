@@ -117,7 +117,8 @@ def test_proposition_3_fails_after_a_rank_that_was_high_early() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rise", "grace", "prunes"), [(3000, 2000, 0), *((rise, 2000, 5) for rise in (3500, 4000, 4500, 5000)), (5000, 4000, 0)]
+    ("rise", "grace", "prunes"),
+    [(3000, 2000, 0), *((rise, 2000, 5) for rise in (3500, 4000, 4500, 5000)), (5000, 4000, 0)],
 )
 def test_proposition_3_fails_where_a_new_head_takes_longer_than_cooldown_and_confirmations(
     rise: int, grace: int, prunes: int
