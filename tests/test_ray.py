@@ -31,7 +31,7 @@ def test_a_study_is_finished_by_tasks(tmp_path: Path) -> None:
     backend = RayBackend(None, "auto", 1)
     assert backend.device == "cpu"
     schedule = Schedule(store, study, store.planned(study), backend, How(backend.device, 2, 1))
-    result = schedule.run(lambda _: None, lambda: False)
+    result = schedule.run(lambda _: None, lambda: False, lambda _: None)
     assert (result.finished, result.failed, result.stopped) == (4, {}, False)
     assert result.spent.runs == 4
     assert min(vars(result.spent).values()) > 0

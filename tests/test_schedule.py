@@ -9,11 +9,11 @@ import pytest
 from small_studies import TESTS, small_study
 
 from incrt.studies import schedule
-from incrt.studies.backend import Ended
+from incrt.studies.backend import Ended, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
 from incrt.studies.store import EPISODES, PlannedRun, Standing, Store, evaluation_file
 from incrt.studies.study import Study
-from incrt.studies.tasks import Found, Spent, Task
+from incrt.studies.tasks import Found, Spent, Task, split
 from incrt.tuning import BESIDE_STUDIES
 
 Script = Callable[[Task, int], Found | None]
@@ -90,11 +90,12 @@ def run(
     batch: int = 4,
     stop: Callable[[], bool] = lambda: False,
     plan: Sequence[PlannedRun] = (),
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Result, ScriptedBackend]:
     backend = ScriptedBackend(script)
     seen: list[list[Standing]] = []
     schedule_ = Schedule(store, study, plan or store.planned(study), backend, How("cpu", batch, None))
-    result = schedule_.run(lambda each: seen.append(list(each)), stop)
+    result = schedule_.run(lambda each: seen.append(list(each)), stop, say)
     assert seen
     return result, backend
 
@@ -178,9 +179,12 @@ def test_a_run_that_kills_its_worker_is_found_and_given_up(store: Store, study: 
             return None
         return finish(*task.runs)
 
-    result, backend = run(store, study, script)
+    said: list[str] = []
+    result, backend = run(store, study, script, say=said.append)
     assert result.finished == 3
     assert result.failed == {bad: "given up after 3 tries: it died"}
+    tries = [4, 4, 4, 2, 2, 2, 1, 1]  # nobody is told of the last one but by what failed
+    assert said == [f"{'a run' if n == 1 else f'{n} runs'} will be tried again: it died" for n in tries]
     assert [len(task.runs) for task in backend.started].count(4) == 3
     assert store.failed(study) == {str(bad.relative_to(store.path)): "given up after 3 tries: it died"}
     result, _ = run(store, study, lambda task, _: finish(*task.runs))  # tried again by the next command
@@ -278,3 +282,19 @@ def test_what_the_workers_spent_is_added_up(store: Store, study: Study) -> None:
 
     result, _ = run(store, study, script, batch=2)
     assert result.spent.rounded() == {"runs": 4, "train_s": 4.5, "compile_s": 3.0, "evaluate_s": 1.0}
+
+
+def test_a_worker_that_was_killed_says_what_may_have_killed_it(
+    store: Store, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (python := tmp_path / "python").write_text("#!/bin/sh\nkill -9 $$\n")
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(python))
+    backend = LocalBackend(tmp_path)
+    backend.start(split(store, study, store.planned(study), 4, "cpu", None)[0])
+    (end,) = backend.ended(20)
+    assert end.found is None
+    assert end.death is not None
+    assert end.death.startswith(
+        "its worker ended with signal 9, as where memory runs out (a smaller --batch takes less)"
+    )

@@ -309,7 +309,7 @@ def test_references_that_are_gone_or_damaged_are_made_anew(trained: tuple[Store,
     assert of_preset(read_material(store.path), "memory").given_up("small") == 0  # no run is lost
     path.unlink()
     backend = LocalBackend(tmp_path / "logs")
-    result = Schedule(store, study, runs, backend, How("cpu", 4, None)).run(lambda _: None, lambda: False)
+    result = Schedule(store, study, runs, backend, How("cpu", 4, None)).run(lambda _: None, lambda: False, say_nothing)
     assert result.finished == 4
     assert path.read_bytes() == before
 

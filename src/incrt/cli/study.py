@@ -88,7 +88,9 @@ class RunStudy:
             seeds = study.seeds if self.seeds is None else asked
             plan = [run for run in store.planned(study) if run.cell in cells and run.seed in seeds]
             with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
-                result = Schedule(store, study, plan, backend, how).run(display.update, _saying_so(stop))
+                result = Schedule(store, study, plan, backend, how).run(
+                    display.update, _saying_so(stop), lambda text: log.print(text, markup=False, soft_wrap=True)
+                )
         finally:
             backend.close()
         store.note_command(

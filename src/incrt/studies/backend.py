@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -106,6 +107,8 @@ class _Worker:
             self._log.unlink(missing_ok=True)
             return Ended(self._task, Found.from_json(answer.splitlines()[-1]), None)
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        if status == -signal.SIGKILL:
+            how += ", as where memory runs out (a smaller --batch takes less)"
         said = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         last = f", saying: {said[-1]}" if said else ""
         return Ended(self._task, None, f"its worker ended with {how}{last} ({self._log})")

@@ -67,10 +67,12 @@ class Schedule:
         self._no_space: str | None = None
         self._spent = Spent()
 
-    def run(self, tell: Callable[[Sequence[Standing]], None], stop: Callable[[], bool]) -> Result:
+    def run(
+        self, tell: Callable[[Sequence[Standing]], None], stop: Callable[[], bool], say: Callable[[str], None]
+    ) -> Result:
         """Until every run is finished or given up, or until ``stop`` says so.
 
-        ``tell`` is shown how far each run is.
+        ``tell`` is shown how far each run is, and ``say`` what went wrong and is tried again.
         """
         self._store.forget_failed(self._study, self._plan)
         for run in self._plan:
@@ -86,7 +88,10 @@ class Schedule:
                 if end.found is not None:
                     self._spent += end.found.spent
                     self._no_space = end.found.no_space or self._no_space
-                waiting.extend(self._settle(end, is_stopping=is_stopping))
+                again = self._settle(end, is_stopping=is_stopping)
+                if again and end.death:
+                    say(f"{_runs(len(end.task.runs))} will be tried again: {end.death}")
+                waiting.extend(again)
             standings = self.standings()
             tell(standings)
             if (stop() or self._no_space is not None) and not is_stopping:
@@ -183,6 +188,10 @@ class Schedule:
             self._store.note_failed(self._study, folder, why)
         except OSError as error:
             self._no_space = str(error)
+
+
+def _runs(number: int) -> str:
+    return "a run" if number == 1 else f"{number} runs"
 
 
 def _progress(task: Task) -> int:

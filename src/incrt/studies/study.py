@@ -177,7 +177,7 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise ValueError(f"it cannot be read: {error}") from None
     if unknown := sorted(found.keys() - _KEYS):
         raise ValueError(f"unknown key {', '.join(unknown)}; accepted: {', '.join(_KEYS)}")
     if missing := [key for key in _NEEDED if key not in found]:
