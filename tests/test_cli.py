@@ -30,6 +30,7 @@ def test_json_has_one_row_a_controller_and_regime_and_nothing_else(capsys: pytes
     assert "tau_z = 5 s: baseline" in printed.err
 
 
+@pytest.mark.usefixtures("hears_signals")
 def test_interrupted_while_it_compiles_it_ends_as_interrupted(tmp_path: Path) -> None:
     """Threads that compile do not survive the end of the interpreter: it ended by a fault of segmentation."""
     command = [sys.executable, "-m", "incrt", "baselines", "--tau-z", "5"]
