@@ -22,30 +22,30 @@ import numpy.typing as npt
 from jax import Array
 
 import incrt
-from incrt.attention import head_norms, shares
-from incrt.bench import first_context, next_context
-from incrt.encoders import Encoder, make_encoder
-from incrt.rank import effective_rank, rank_of
-from incrt.runtime import can_act, check, first_state, is_cooling
-from incrt.sac.learner import Algorithm, Learner, Noise, init_learner, update
-from incrt.sac.replay import Batch
+from incrt.heads.attention import head_norms, shares
+from incrt.arm.task import first_context, next_context
+from incrt.heads.encoders import Encoder, make_encoder
+from incrt.heads.rank import effective_rank, rank_of
+from incrt.heads.triggers import can_act, check, first_state, is_cooling
+from incrt.engine.update import Algorithm, Learner, Noise, init_learner, update
+from incrt.engine.replay import Batch
 
 RUNS, BATCH, ACTIONS = 30, 256, 6
-RUNTIME = incrt.RuntimeConfig()
+RUNTIME = incrt.HeadsConfig()
 
 
-def explore(config: incrt.BenchConfig, key: Array) -> Array:
+def explore(config: incrt.TaskConfig, key: Array) -> Array:
     """The contexts of 1000 steps of random gains, as the start of a training sees them: (N, W, d_c)."""
-    bench, params = incrt.make_bench(config)
+    task, params = incrt.make_task(config)
     reset_key, steps_key = jax.random.split(key)
-    observation, state = bench.reset(reset_key, params)
+    observation, state = task.reset(reset_key, params)
     context = first_context(observation, window=config.window)
 
     def step(carry: Any, key: Array) -> tuple[Any, Array]:
         state, context = carry
         action_key, step_key = jax.random.split(key)
         action = jax.random.uniform(action_key, (config.action_dim,), minval=-1, maxval=1)
-        observation, state, _, done, _ = bench.step(step_key, state, action, params)
+        observation, state, _, done, _ = task.step(step_key, state, action, params)
         fresh = first_context(observation, window=config.window)
         context = jnp.where(done, fresh, next_context(context, observation))
         return (state, context), context

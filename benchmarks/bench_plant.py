@@ -1,4 +1,4 @@
-"""Speed of the bench: control steps per second in a batch, and the latency of one environment step.
+"""Speed of the task: control steps per second in a batch, and the latency of one environment step.
 
 Run with ``make bench``. Peers in the same run: gymnax's Pendulum-v1 for the batch and Gymnasium's Pendulum-v1 for the
 single environment; both simulate a far simpler plant.
@@ -19,8 +19,8 @@ import jax
 from jax import Array
 
 import incrt
-from incrt.bench import Bench, make_bench
-from incrt.plant import PlantState, control_step
+from incrt.arm.task import Task, make_task
+from incrt.arm.plant import PlantState, control_step
 
 STEPS = 500
 
@@ -38,25 +38,25 @@ def steps_per_second(run: Callable[..., Any], inputs: tuple[Any, ...], steps: in
 
 def batch_figures(batch: int) -> dict[str, float]:
     """Control steps per second of the plant alone, of the environment with and without shield, and of the peer."""
-    bench, params = make_bench(incrt.preset("memory"))
+    task, params = make_task(incrt.preset("memory"))
     keys = jax.random.split(jax.random.key(0), batch)
-    _, states = jax.vmap(bench.reset, in_axes=(0, None))(keys, params)
+    _, states = jax.vmap(task.reset, in_axes=(0, None))(keys, params)
     torques = 20 * jax.random.normal(jax.random.key(1), (STEPS, batch, 2))
     actions = jax.random.uniform(jax.random.key(2), (STEPS, batch, 6), minval=-1, maxval=1)
 
     @jax.jit
     def plant(start: PlantState, payloads: Array, torques: Array) -> PlantState:
         def step(states: PlantState, torques: Array) -> tuple[PlantState, None]:
-            advance = partial(control_step, params.plant, substeps=bench.substeps)
+            advance = partial(control_step, params.plant, substeps=task.substeps)
             return jax.vmap(advance)(states, torques, payloads), None
 
         return jax.lax.scan(step, start, torques)[0]
 
     @partial(jax.jit, static_argnums=0)
-    def environment(bench: Bench, state: Any, actions: Array) -> tuple[Any, Array]:
+    def environment(task: Task, state: Any, actions: Array) -> tuple[Any, Array]:
         def step(state: Any, action: Array) -> tuple[Any, Array]:
             key = jax.random.key(0)  # without noise no draw is made
-            _, state, reward, _, _ = jax.vmap(lambda s, a: bench.step_env(key, s, a, params))(state, action)
+            _, state, reward, _, _ = jax.vmap(lambda s, a: task.step_env(key, s, a, params))(state, action)
             return state, reward.sum()
 
         return jax.lax.scan(step, state, actions)
@@ -75,9 +75,9 @@ def batch_figures(batch: int) -> dict[str, float]:
 
     return {
         "plant": steps_per_second(plant, (states.plant, states.payload, torques), STEPS * batch),
-        "environment": steps_per_second(environment, (bench, states, actions), STEPS * batch),
+        "environment": steps_per_second(environment, (task, states, actions), STEPS * batch),
         "environment without shield": steps_per_second(
-            environment, (dataclasses.replace(bench, shield=False), states, actions), STEPS * batch
+            environment, (dataclasses.replace(task, shield=False), states, actions), STEPS * batch
         ),
         "gymnax Pendulum-v1": steps_per_second(peer, (peer_states, actions[..., :1]), STEPS * batch),
     }

@@ -15,23 +15,23 @@ import optax
 from jax import Array
 
 import incrt
-from incrt.bench import Bench, Params, State, make_bench
-from incrt.evaluation import delta_pct, evaluation_draws, rmse
+from incrt.arm.task import Task, Params, State, make_task
+from incrt.controllers.evaluation import delta_pct, evaluation_draws, rmse
 
 Carry: TypeAlias = tuple[Array, optax.OptState, Array]
 
 
-@partial(jax.jit, static_argnames=("bench", "iterations"))
+@partial(jax.jit, static_argnames=("task", "iterations"))
 def optimise(
-    bench: Bench, params: Params, actions: Array, keys: Array, payloads: Array, iterations: int
+    task: Task, params: Params, actions: Array, keys: Array, payloads: Array, iterations: int
 ) -> tuple[Array, Array]:
     """RMSE of each rollout before and after optimising its actions, shape (rollouts, steps, dim)."""
 
     def errors(actions: Array, key: Array, payload: Array) -> Array:
-        _, state = bench.start(jax.random.split(key)[0], params, payload)
+        _, state = task.start(jax.random.split(key)[0], params, payload)
 
         def step(state: State, action: Array) -> tuple[State, Array]:
-            state, outcome = bench.apply(key, state, params.law.box.from_unit(action), params)
+            state, outcome = task.apply(key, state, params.law.box.from_unit(action), params)
             return state, outcome.e
 
         return jax.lax.scan(step, state, actions)[1]
@@ -63,12 +63,12 @@ def main() -> None:
         for tau_z in (1.0, 2.0, 5.0):
             # Without the shield: the bound asked for is that of the box.
             config = incrt.preset(name, tau_z=tau_z, shield=False)
-            bench, params = make_bench(config)
+            task, params = make_task(config)
             baseline = incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].rmse
             found = incrt.evaluate(config, incrt.reference_controller("clairvoyant", config))[1]
             actions = jax.vmap(jax.vmap(params.law.box.to_unit))(found.gains)
             keys, payloads = evaluation_draws(config)
-            before, after = optimise(bench, params, actions, keys, payloads, iterations)
+            before, after = optimise(task, params, actions, keys, payloads, iterations)
             figures = [delta_pct(float(x.mean()), baseline) for x in (before, after)]
             print(f"{name:8s} {tau_z:5.0f} {figures[0]:+12.2f} % {figures[1]:+18.2f} %", flush=True)
 

@@ -15,7 +15,7 @@ from jax import Array
 
 import incrt
 from incrt.config import ENCODERS
-from incrt.encoders import Encoded, make_encoder, parameter_count
+from incrt.heads.encoders import Encoded, make_encoder, parameter_count
 
 BATCH = 256
 
@@ -23,7 +23,7 @@ BATCH = 256
 def milliseconds(encoder_name: str, window: int, runs: int) -> tuple[int, int, float]:
     """Parameters of a run at the start and with all heads, and the time of a gradient of all runs."""
     config = incrt.EncoderConfig(encoder=encoder_name)
-    encoder = make_encoder(config, window, incrt.BenchConfig().observation_dim)
+    encoder = make_encoder(config, window, incrt.TaskConfig().observation_dim)
     params = encoder.init(jax.random.key(0))
     many = jax.vmap(encoder.init)(jax.random.split(jax.random.key(0), runs))
     contexts = jax.random.normal(jax.random.key(1), (runs, BATCH, window, encoder.observation_dim))

@@ -14,8 +14,8 @@ import jax
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from incrt import RuntimeConfig
-from incrt.cli.bench import study_run, training_seconds
+from incrt import HeadsConfig
+from incrt.cli.task import study_run, training_seconds
 
 STEPS = {"cpu": 500, "gpu": 5000}
 """Of a point; on a GPU they must outweigh what it takes to begin."""
@@ -42,7 +42,7 @@ def main() -> None:
     base = {"S": 1 if device == "cpu" else 30, "W": 20, "K_max": 8}
     points = {(name, value): {**base, name: value} for name, values in SWEEPS[device].items() for value in values}
     with ThreadPoolExecutor() as pool:  # compiles
-        list(pool.map(lambda point: train(point, RuntimeConfig.check_every, device), points.values()))
+        list(pool.map(lambda point: train(point, HeadsConfig.check_every, device), points.values()))
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     FigureCanvasAgg(figure)
     print(f"on {jax.devices()[0].device_kind}: S = {base['S']}, W = {base['W']}, K_max = {base['K_max']}, but for")

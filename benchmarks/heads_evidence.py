@@ -14,11 +14,11 @@ from jax import Array
 
 import incrt
 from incrt import certificates, events, runtime
-from incrt.adam import adam
-from incrt.attention import Attention, attend, head_norms, init_attention, shares
-from incrt.encoders import make_encoder
-from incrt.layers import init_mlp
-from incrt.rank import effective_rank
+from incrt.heads.adam import adam
+from incrt.heads.attention import Attention, attend, head_norms, init_attention, shares
+from incrt.heads.encoders import make_encoder
+from incrt.heads.layers import init_mlp
+from incrt.heads.rank import effective_rank
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from literal import literal
@@ -90,7 +90,7 @@ def jumps(contexts: Array) -> list[float]:
 
 def schedule(grace: int, k_max: int) -> list[int]:
     """Steps at which heads grow if the rank stays high."""
-    config, grown = incrt.RuntimeConfig(grace=grace), []
+    config, grown = incrt.HeadsConfig(grace=grace), []
     state = runtime.first_state(config, [True] + [False] * (k_max - 1))
     for step in range(config.check_every, 50_001, config.check_every):
         decision, state = runtime.check(config, state, step, 100.0, [on / state.k for on in state.mask])
@@ -113,7 +113,7 @@ def ranks_that_differ() -> int:
 
 def prunes(contexts: Array) -> list[certificates.PruneCertificate]:
     """Eight heads, two of them faint, under the relative rule."""
-    config, learned, found = incrt.RuntimeConfig(share="relative", eps_prune=0.1), learner(K_MAX), []
+    config, learned, found = incrt.HeadsConfig(share="relative", eps_prune=0.1), learner(K_MAX), []
     heads = learned.actor.encoder.body.heads
     faint = heads._replace(w_o=heads.w_o.at[2].multiply(0.02).at[5].multiply(0.05))
     body = learned.actor.encoder.body._replace(heads=faint)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from incrt.evaluation import Evaluation
+from incrt.controllers.evaluation import Evaluation
 from incrt.runs import reference_rows
 from incrt.studies.store import EPISODES, PlannedRun, Store
 from incrt.studies.study import load_study
@@ -66,7 +66,7 @@ def make_up(run: PlannedRun, random: np.random.Generator) -> None:
         (run.folder / f"{name}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     shape, time_axis = (5, 250, 2), np.linspace(0, 5, 250, dtype=np.float32)
     moving = np.broadcast_to(np.sin(time_axis)[None, :, None], shape).astype(np.float32)
-    window = np.full((25, k, run.cell.bench.window), 1 / run.cell.bench.window, np.float32)
+    window = np.full((25, k, run.cell.task.window), 1 / run.cell.task.window, np.float32)
     tensors = {name: moving.copy() for name in ("q", "q_d", "torque", "k_d", "lam", "eta")}
     tensors |= {"payloads": np.linspace(0, 1.5, 5, dtype=np.float32), "time": time_axis, "attention": window}
     safetensors.numpy.save_file({**tensors, "attention_time": time_axis[::10].copy()}, run.folder / EPISODES)
@@ -90,10 +90,10 @@ def main() -> None:
                 if run.folder not in found and len(found) < options.runs:
                     found.add(run.folder)
                     make_up(run, random)
-                path = store.references(run.cell.bench, {})
+                path = store.references(run.cell.task, {})
                 path.parent.mkdir(exist_ok=True)
                 beside = {name: evaluation(rmse) for name, rmse in RMSE.items()}
-                path.write_text(json.dumps(reference_rows({"tau_z": run.cell.bench.tau_z}, beside)))
+                path.write_text(json.dumps(reference_rows({"tau_z": run.cell.task.tau_z}, beside)))
         code = "from incrt.cli import main; main()"
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-c", code, "report", temporary, "--json"], check=True, capture_output=True)  # noqa: S603

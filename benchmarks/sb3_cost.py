@@ -1,4 +1,4 @@
-"""What heads cost inside Stable-Baselines3: steps a second of SAC on the bench, W = 20, with three features extractors.
+"""What heads cost inside Stable-Baselines3: steps a second of SAC on the task, W = 20, with three features extractors.
 
 Run with ``python benchmarks/sb3_cost.py``. A step is one of the environment and one update of 256 windows; layers,
 batch and buffer are the engine's. The flat window is what Stable-Baselines3 makes of an observation by itself, the
@@ -12,8 +12,8 @@ from typing import Any
 from stable_baselines3.common.logger import Logger
 
 from incrt import EncoderConfig, SacConfig, preset
-from incrt.env import StribeckEnv
-from incrt.sac.population import usable_cores
+from incrt.arm.gym import StribeckEnv
+from incrt.engine.population import usable_cores
 from incrt.sb3 import policy_kwargs
 from incrt.sb3.peer import RANDOM_STEPS, LiteralAttention, steps_per_second
 from incrt.sb3.settings import make_sac
@@ -33,11 +33,11 @@ EXTRACTORS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Print one line an extractor and number of threads, the best of some repeats."""
-    bench = preset("memory")
+    task = preset("memory")
     for name, threads in product(EXTRACTORS, sorted({1, usable_cores()})):
         rates = []
         for seed in range(REPEATS):
-            env = StribeckEnv(**asdict(bench))
+            env = StribeckEnv(**asdict(task))
             model = make_sac(env, SacConfig(), EXTRACTORS[name], seed, learning_starts=RANDOM_STEPS, device="cpu")
             model.set_logger(Logger(None, []))
             rates.append(steps_per_second(model, STEPS, threads))

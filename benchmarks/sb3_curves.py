@@ -19,9 +19,9 @@ from matplotlib.figure import Figure
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
-from incrt import BenchConfig, Population, Run, SacConfig, evaluate, evaluate_policy, make_bench, preset
-from incrt.env import StribeckEnv
-from incrt.sac import policy_of
+from incrt import TaskConfig, Population, Run, SacConfig, evaluate, evaluate_policy, make_task, preset
+from incrt.arm.gym import StribeckEnv
+from incrt.engine import policy_of
 from incrt.sb3 import RuntimeHeads, policy_kwargs
 from incrt.sb3.settings import make_sac
 
@@ -42,10 +42,10 @@ class Returns(BaseCallback):
         return True
 
 
-def train_engine(bench: BenchConfig, seeds: range) -> tuple[Floats, list[float]]:
+def train_engine(task: TaskConfig, seeds: range) -> tuple[Floats, list[float]]:
     """Returns of the episodes of each seed, and the RMSE of each in the end."""
-    environment, params = make_bench(bench)
-    runs = [Run(seed, environment, params, bench.window, sac=SAC) for seed in seeds]
+    environment, params = make_task(task)
+    runs = [Run(seed, environment, params, task.window, sac=SAC) for seed in seeds]
     returns: dict[int, list[float]] = {i: [] for i in range(len(runs))}
     errors: dict[int, float] = {}
     population = Population(runs)
@@ -53,22 +53,22 @@ def train_engine(bench: BenchConfig, seeds: range) -> tuple[Floats, list[float]]
         for i, metrics, _ in news.reports:  # a stretch is as long as an episode
             if metrics.episode_return is not None:
                 returns[i].append(metrics.episode_return)
-        errors |= {i: evaluate(bench, policy_of(runs[i], saved.state))[0].rmse for i, saved in news.saved}
+        errors |= {i: evaluate(task, policy_of(runs[i], saved.state))[0].rmse for i, saved in news.saved}
     for i, run in enumerate(runs):
         print(f"engine, seed {run.seed}: RMSE {errors[i]:.4f} rad, K = {population.progress[i].heads}", flush=True)
     return np.array([returns[i] for i in sorted(returns)]), [errors[i] for i in sorted(errors)]
 
 
-def train_sb3(bench: BenchConfig, seeds: range, folder: Path) -> tuple[Floats, list[float]]:
+def train_sb3(task: TaskConfig, seeds: range, folder: Path) -> tuple[Floats, list[float]]:
     """The same."""
     returns, errors = [], []
     for seed in seeds:
-        model = make_sac(StribeckEnv(**asdict(bench)), SAC, policy_kwargs(), seed)
+        model = make_sac(StribeckEnv(**asdict(task)), SAC, policy_kwargs(), seed)
         model.set_logger(Logger(None, []))
         collected = Returns()
         model.learn(STEPS, callback=[RuntimeHeads(events=folder / f"seed-{seed}.jsonl"), collected])
         returns.append(collected.returns)
-        found, _ = evaluate_policy(bench, lambda contexts: model.predict(contexts, deterministic=True)[0])  # noqa: B023  # at once
+        found, _ = evaluate_policy(task, lambda contexts: model.predict(contexts, deterministic=True)[0])  # noqa: B023  # at once
         errors.append(found.rmse)
         heads = model.policy.actor.features_extractor.k
         print(f"Stable-Baselines3, seed {seed}: RMSE {found.rmse:.4f} rad, K = {heads}", flush=True)
@@ -89,10 +89,10 @@ def main() -> None:
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
-    bench, seeds = preset("memory", tau_z=5.0), range(42, 42 + options.seeds)
-    ours, our_errors = train_engine(bench, seeds)
+    task, seeds = preset("memory", tau_z=5.0), range(42, 42 + options.seeds)
+    ours, our_errors = train_engine(task, seeds)
     with TemporaryDirectory() as folder:
-        theirs, their_errors = train_sb3(bench, seeds, Path(folder))
+        theirs, their_errors = train_sb3(task, seeds, Path(folder))
     blocks = range(1000, STEPS + 1, 1000)
     agree = []
     for i, (mine, other) in enumerate(zip(*(np.split(x, len(blocks), axis=1) for x in (ours, theirs)), strict=True)):
@@ -103,7 +103,7 @@ def main() -> None:
     print(line("return of all steps", ours.mean(1), theirs.mean(1))[0])
     print(line("RMSE in the end [rad]", np.array(our_errors), np.array(their_errors))[0])
     if options.figure is not None:
-        draw(options.figure, bench.horizon, {"engine": ours, "Stable-Baselines3": theirs})
+        draw(options.figure, task.horizon, {"engine": ours, "Stable-Baselines3": theirs})
 
 
 def draw(path: Path, horizon: int, curves: dict[str, Floats]) -> None:

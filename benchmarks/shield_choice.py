@@ -11,34 +11,34 @@ import numpy as np
 from jax import Array
 
 import incrt
-from incrt.bench import Bench, Params, State, make_bench
-from incrt.config import BenchConfig
-from incrt.evaluation import delta_pct, rmse
+from incrt.arm.task import Task, Params, State, make_task
+from incrt.config import TaskConfig
+from incrt.controllers.evaluation import delta_pct, rmse
 
 REGIMES = (1.0, 2.0, 5.0)
 SLACKS = (17.0, 20.0, 24.0, 30.0, 40.0)
 
 
-def largest_disturbance(config: BenchConfig, controller: str) -> np.ndarray:
+def largest_disturbance(config: TaskConfig, controller: str) -> np.ndarray:
     """max |tau - M_hat ddq| of each joint over the evaluation: what friction and unknown payload do to the law."""
-    trajectory = incrt.evaluate(config, incrt.reference_controller(controller, config))[1]
-    q, torque = np.asarray(trajectory.q, float), np.asarray(trajectory.torque, float)
+    recorded = incrt.evaluate(config, incrt.reference_controller(controller, config))[1]
+    q, torque = np.asarray(recorded.q, float), np.asarray(recorded.torque, float)
     acceleration = np.diff(q, n=2, axis=1) / config.dt**2
     mass = np.asarray(config.inertia) + config.payload_nominal * np.asarray(config.payload_inertia)
     largest: np.ndarray = np.abs(torque[:, 2:] - mass * acceleration).max((0, 1))
     return largest
 
 
-@partial(jax.jit, static_argnames="bench")
-def open_loop(bench: Bench, params: Params, actions: Array) -> tuple[Array, Array]:
+@partial(jax.jit, static_argnames="task")
+def open_loop(task: Task, params: Params, actions: Array) -> tuple[Array, Array]:
     """Share of shielded steps and RMSE of episodes with prescribed actions, shape (episodes, steps, dim)."""
 
     def episode(key: Array, actions: Array) -> tuple[Array, Array]:
         def step(state: State, action: Array) -> tuple[State, tuple[Array, Array]]:
-            _, state, _, _, info = bench.step_env(key, state, action, params)
+            _, state, _, _, info = task.step_env(key, state, action, params)
             return state, (info["shield_active"], info["e"])
 
-        _, (active, e) = jax.lax.scan(step, bench.reset_env(key, params)[1], actions)
+        _, (active, e) = jax.lax.scan(step, task.reset_env(key, params)[1], actions)
         return active.mean(), rmse(e)
 
     active, error = jax.vmap(episode)(jax.random.split(jax.random.key(0), len(actions)), actions)
@@ -65,18 +65,18 @@ def main() -> None:
     print("slack   best constant  shielded   random gains shielded   softest gains, eta at its bound")
     for slack in (*SLACKS, None):
         config = config.replace(shield=slack is not None, shield_slack=30.0 if slack is None else slack)
-        bench, params = make_bench(config)
+        task, params = make_task(config)
         baseline = incrt.evaluate(config, incrt.reference_controller("baseline", config))[0]
         best = incrt.evaluate(config, incrt.reference_controller("best_constant", config))[0]
-        active, _ = open_loop(bench, params, random)
-        _, error = open_loop(bench, params, worst)
+        active, _ = open_loop(task, params, random)
+        _, error = open_loop(task, params, worst)
         print(
             f"{'none' if slack is None else format(slack, '4.0f')} {delta_pct(best.rmse, baseline.rmse):15.1f} %"
             f" {best.shield_active_pct:8.1f} % {100 * active:20.1f} % {error:24.3f} rad"
         )
     print("\nshare of random gains that is shielded at the slack of the presets")
     for name in ("memory", "paper"):
-        shares = [open_loop(*make_bench(incrt.preset(name, tau_z=tau_z)), random)[0] for tau_z in REGIMES]
+        shares = [open_loop(*make_task(incrt.preset(name, tau_z=tau_z)), random)[0] for tau_z in REGIMES]
         print(f"  {name:7s}", *(f"{100 * share:6.2f} %" for share in shares))
 
 

@@ -4,13 +4,13 @@ Run with ``python benchmarks/substeps.py``.
 """
 
 import incrt
-from incrt.evaluation import delta_pct
+from incrt.controllers.evaluation import delta_pct
 
 
 def main() -> None:
     """Print one line a regime: RMSE with the default substeps, and the change with others."""
     counts = (1, 2, 4, 8, 32)
-    default = incrt.BenchConfig().substeps
+    default = incrt.TaskConfig().substeps
     print(f"tau_z   RMSE with {default} substeps   change with " + ", ".join(map(str, counts)))
     for tau_z in (1.0, 2.0, 5.0):
         found = {}

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 from gymnax.environments import spaces
 from gymnax.environments.classic_control.pendulum import Pendulum
 
-from incrt import RuntimeConfig, SacConfig
-from incrt.sac import Population, Run, Saved, deterministic_returns, policy_of
+from incrt import HeadsConfig, SacConfig
+from incrt.engine import Population, Run, Checkpoint, deterministic_returns, policy_of
 
 GOAL = -250.0
 """Return of an episode of 200 steps; a pendulum that hangs still gets -1974."""
@@ -45,15 +45,15 @@ def make_run(seed: int, steps: int) -> Run:
         PENDULUM,
         PENDULUM.default_params,
         window=8,
-        runtime=RuntimeConfig(check_every=1000),
+        runtime=HeadsConfig(check_every=1000),
         sac=SacConfig(steps=steps, buffer=steps),
     )
 
 
-def train(runs: Sequence[Run]) -> list[Saved]:
+def train(runs: Sequence[Run]) -> list[Checkpoint]:
     """Each run as it ended."""
     population = Population(runs)
-    ended: dict[int, Saved] = {}
+    ended: dict[int, Checkpoint] = {}
     for news in population.train():
         ended.update(news.saved)
         for i, metrics, check in news.reports:

@@ -33,11 +33,11 @@ def main(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         sys.exit(f"{folder} is not empty; choose another folder")
     model = train(folder, grace=2000, check_every=500)
-    bench = incrt.preset("memory", tau_z=5.0)
-    learned, _ = incrt.evaluate_policy(bench, lambda contexts: model.predict(contexts, deterministic=True)[0])
+    task = incrt.preset("memory", tau_z=5.0)
+    learned, _ = incrt.evaluate_policy(task, lambda contexts: model.predict(contexts, deterministic=True)[0])
     found = {"learned": learned}
     for name in ("baseline", "best_constant", "observer", "clairvoyant"):
-        found[name], _ = incrt.evaluate(bench, incrt.reference_controller(name, bench))
+        found[name], _ = incrt.evaluate(task, incrt.reference_controller(name, task))
     for name, figures in found.items():
         print(f"{name:14s} RMSE {figures.rmse:.4f} rad, total variation of the torque {figures.torque_tv:.0f} N m")
     print(f"heads: {model.policy.actor.features_extractor.k}; incrt evaluate {folder / 'run'} says the rest")

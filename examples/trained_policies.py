@@ -1,7 +1,7 @@
-"""Trained policies on the reference that they were trained on, and on another one, beside controllers without learning.
+"""TrainedRun policies on the reference that they were trained on, and on another one, beside controllers without learning.
 
 The policies in ``results/policies`` are those of study main, preset memory, that were in the middle of their ten seeds.
-On the trajectory of their training they are better than a friction model without memory, the feedforward; on a faster
+On the recorded of their training they are better than a friction model without memory, the feedforward; on a faster
 one they are worse than constant gains. Run with ``python examples/trained_policies.py``; a minute on two cores.
 """
 
@@ -16,11 +16,11 @@ CONTROLLERS = ("best_constant", "feedforward", "observer")
 def compare(tau_z: float, window: int, reference: str) -> dict[str, float]:
     """RMSE of the policy of a regime and of the controllers beside it, in per cent of the baseline's, less 100."""
     trained = incrt.preset("memory", tau_z=tau_z, window=window)
-    bench = trained.replace(reference=reference)
+    task = trained.replace(reference=reference)
     policy = incrt.load_policy(POLICIES / f"tau-{tau_z:g}.safetensors")
     found = {"learned": policy, **{name: incrt.reference_controller(name, trained) for name in CONTROLLERS}}
-    baseline = incrt.evaluate(bench, incrt.reference_controller("baseline", trained))[0].rmse
-    return {name: 100 * (incrt.evaluate(bench, each)[0].rmse / baseline - 1) for name, each in found.items()}
+    baseline = incrt.evaluate(task, incrt.reference_controller("baseline", trained))[0].rmse
+    return {name: 100 * (incrt.evaluate(task, each)[0].rmse / baseline - 1) for name, each in found.items()}
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import jax
 import pytest
 from hypothesis import settings
 
-from incrt.compiled import keep_compiled
+from incrt.storage.cache import keep_compiled
 
 # Compilation makes single examples slow; the examples are the same on every machine.
 settings.register_profile("incrt", deadline=None, derandomize=True, max_examples=20)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from incrt.attention import Attention
+from incrt.heads.attention import Attention
 
 
 def literal_head(params: Attention, i: int, h: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from incrt.report.outcomes import Command, Episodes, History, Material, Outcome, Reference, StudyRecord
 from incrt.report.reading import cell_name, command_for
 from incrt.studies.study import comparisons
-from incrt.tuning import BESIDE_STUDIES
+from incrt.controllers.tuning import REPORTED_CONTROLLERS
 
 REGIMES = {1.0: 20, 2.0: 50, 5.0: 20}
 MIDDLE = {2.0: 50}
@@ -45,7 +45,7 @@ _SAME = {
 }
 _MEANS = {"paper": -46.0, "memory": -89.0}
 _CONTROLLERS = {
-    preset: dict(zip(BESIDE_STUDIES, deltas, strict=True))
+    preset: dict(zip(REPORTED_CONTROLLERS, deltas, strict=True))
     for preset, deltas in {
         "paper": (0.0, -34.0, -58.0, -59.0, -36.0, -52.0, -59.0),
         "memory": (0.0, -34.0, -76.0, -96.0, -41.0, -80.0, -97.0),
@@ -96,7 +96,7 @@ def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[
         unread=(),
         configuration={
             cell_name(variant, tau_z): {
-                "bench": {"preset": preset, "tau_z": tau_z, "window": window},
+                "task": {"preset": preset, "tau_z": tau_z, "window": window},
                 "encoder": {"encoder": _SAME.get(variant, variant)},
                 "sac": {"steps": 50_000},
             }

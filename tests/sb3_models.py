@@ -14,7 +14,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from incrt.env import ContextWindow
+from incrt.arm.gym import ContextWindow
 from incrt.sb3 import RuntimeHeads, policy_kwargs
 
 WINDOW, OBSERVED = 4, 3

@@ -3,18 +3,18 @@
 from typing import Any
 
 import incrt
-from incrt.bench import make_bench
-from incrt.config import EncoderConfig, RuntimeConfig, SacConfig
-from incrt.sac.progress import Run
+from incrt.arm.task import make_task
+from incrt.config import EncoderConfig, HeadsConfig, SacConfig
+from incrt.engine.progress import Run
 
 BENCH = incrt.preset("memory", window=5, horizon=40, eval_payloads=(0.5,), eval_rollouts=1)
 ENCODER = EncoderConfig(k_max=3, d_k=4)
-RUNTIME = RuntimeConfig(check_every=20, grace=40, tokens=30, share_batch=16)
+RUNTIME = HeadsConfig(check_every=20, grace=40, tokens=30, share_batch=16)
 SAC = SacConfig(steps=140, buffer=100, batch=16, hidden=(8, 8), learning_starts=10)
 
 
 def small_run(seed: int, **changes: Any) -> Run:
-    """A run of the bench; ``changes`` are fields of Run."""
-    environment, params = make_bench(BENCH)
+    """A run of the task; ``changes`` are fields of Run."""
+    environment, params = make_task(BENCH)
     fields = {"params": params, "window": BENCH.window, "encoder": ENCODER, "runtime": RUNTIME, "sac": SAC, **changes}
     return Run(seed, environment, **fields)

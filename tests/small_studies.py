@@ -5,7 +5,7 @@ from typing import Any
 
 from incrt.studies.store import Store
 from incrt.studies.study import Study, load_study
-from incrt.studies.tasks import Task, split
+from incrt.studies.assignments import Assignment, split
 
 SMALL = """
 about = "Small runs."
@@ -14,7 +14,7 @@ regimes = [{ tau_z = 5, window = 5 }]
 compare = "grown"
 
 [common]
-bench = { horizon = 40, eval_payloads = [0.5], eval_rollouts = 1 }
+task = { horizon = 40, eval_payloads = [0.5], eval_rollouts = 1 }
 encoder = { k_max = 3, d_k = 4 }
 runtime = { check_every = 20, grace = 40, tokens = 30, share_batch = 16 }
 sac = { steps = 140, buffer = 100, batch = 16, hidden = [8, 8], learning_starts = 10 }
@@ -38,7 +38,7 @@ def small_study(folder: Path, text: str = SMALL, preset: str = "memory") -> Stud
     return load_study(str(path), preset)
 
 
-def one_task(store: Store, study: Study) -> Task:
+def one_assignment(store: Store, study: Study) -> Assignment:
     """All runs of a study in one batch on the CPU."""
-    (task,) = split(store, study, store.planned(study), 10_000, "cpu", None)
-    return task
+    (assignment,) = split(store, study, store.planned(study), 10_000, "cpu", None)
+    return assignment

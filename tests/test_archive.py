@@ -15,7 +15,7 @@ from made_up import outcome
 from made_up_report import MIDDLE, STUDIES, report_material
 
 from incrt.cli import main
-from incrt.files import write_whole
+from incrt.storage.atomic import write_whole
 from incrt.report.archive import is_archive, read_archive, write_archive
 from incrt.report.build import build_report
 from incrt.report.charts import make_charts
@@ -365,7 +365,7 @@ def test_what_was_removed_while_it_was_written_is_not_taken_for_written(
         for aside in tmp_path.glob("*.aside"):
             aside.unlink()
 
-    monkeypatch.setattr("incrt.files.os.fsync", removed)
+    monkeypatch.setattr("incrt.storage.atomic.os.fsync", removed)
     with pytest.raises(FileNotFoundError):
         write_whole(tmp_path / "eval.json", b"{}")
 
@@ -379,7 +379,7 @@ def test_a_disk_that_is_full_leaves_the_old_archive(tmp_path: Path, monkeypatch:
         if error := next(calls):
             raise error
 
-    monkeypatch.setattr("incrt.files.os.fsync", full)
+    monkeypatch.setattr("incrt.storage.atomic.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_archive(only_drawn(new), tmp_path / "results")
     assert read_archive(tmp_path / "results").outcomes == old.outcomes

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jax import Array
 from literal import literal, literal_head
 
-from incrt.attention import (
+from incrt.heads.attention import (
     Attention,
     Heads,
     attend,

@@ -11,39 +11,39 @@ from gymnax.wrappers.purerl import FlattenObservationWrapper, LogWrapper
 from jax import Array
 from scipy.stats import kstest, spearmanr
 
-from incrt.bench import Bench, Params, first_context, make_bench, next_context
-from incrt.config import BenchConfig, preset
-from incrt.controllers import Constant
-from incrt.evaluation import rollout
-from incrt.gymnax_env import StribeckGymnax
+from incrt.arm.task import Task, Params, first_context, make_task, next_context
+from incrt.config import TaskConfig, preset
+from incrt.controllers.classical import Constant
+from incrt.controllers.evaluation import rollout
+from incrt.arm.gymnax import StribeckGymnax
 
 
 @pytest.fixture(scope="module")
-def made() -> tuple[Bench, Params]:
-    return make_bench(preset("memory", horizon=5))
+def made() -> tuple[Task, Params]:
+    return make_task(preset("memory", horizon=5))
 
 
-def test_step_and_reset_follow_gymnax(made: tuple[Bench, Params]) -> None:
-    bench, params = made
+def test_step_and_reset_follow_gymnax(made: tuple[Task, Params]) -> None:
+    task, params = made
     key = jax.random.key(0)
-    obs, state = bench.reset(key, params)
-    assert obs.shape == bench.observation_space(params).shape == (11,)
-    action = bench.action_space(params).sample(key)
-    assert action.shape == (bench.num_actions,)
-    assert bench.action_space(params).contains(action)
-    obs, state, reward, done, info = bench.step(key, state, action, params)
+    obs, state = task.reset(key, params)
+    assert obs.shape == task.observation_space(params).shape == (11,)
+    action = task.action_space(params).sample(key)
+    assert action.shape == (task.num_actions,)
+    assert task.action_space(params).contains(action)
+    obs, state, reward, done, info = task.step(key, state, action, params)
     assert (obs.shape, reward.shape, done.shape) == ((11,), (), ())
     assert float(reward) < 0
     assert not done
     assert {"discount", "terminated", "truncated", "final_observation"} <= set(info)
 
 
-def test_an_episode_ends_by_time_and_the_next_one_starts(made: tuple[Bench, Params]) -> None:
-    bench, params = made
-    obs, state = bench.reset(jax.random.key(0), params)
+def test_an_episode_ends_by_time_and_the_next_one_starts(made: tuple[Task, Params]) -> None:
+    task, params = made
+    obs, state = task.reset(jax.random.key(0), params)
     first_payload = state.payload
     for step in range(1, 6):
-        obs, state, _, done, info = bench.step(jax.random.key(step), state, jnp.zeros(6), params)
+        obs, state, _, done, info = task.step(jax.random.key(step), state, jnp.zeros(6), params)
         assert bool(done) == (step == 5)
     assert bool(info["truncated"])
     assert not info["terminated"]
@@ -71,25 +71,25 @@ def test_gymnaxs_wrappers_run_on_it(wrapper: Any) -> None:
         assert float(info["returned_episode_lengths"]) == 5
 
 
-def test_gymnaxs_own_driver_gives_the_same_step(made: tuple[Bench, Params]) -> None:
+def test_gymnaxs_own_driver_gives_the_same_step(made: tuple[Task, Params]) -> None:
     """gymnax 1.0 does the automatic reset itself; both must agree."""
-    bench, params = made
-    _, state = bench.reset(jax.random.key(3), params)
+    task, params = made
+    _, state = task.reset(jax.random.key(3), params)
     driver = StribeckGymnax(preset("memory", horizon=5))
     for step in range(6):
         key, action = jax.random.key(step), jnp.linspace(-1, 1, 6)
         obs, after, reward, terminated, truncated, _ = driver.step(key, state, action, params)
-        ours = bench.step(key, state, action, params)
+        ours = task.step(key, state, action, params)
         np.testing.assert_allclose(obs, ours[0], atol=1e-6)
         np.testing.assert_allclose(reward, ours[2], rtol=1e-6)
         assert bool(terminated | truncated) == bool(ours[3])
         state = after
 
 
-def test_observation_is_the_papers(made: tuple[Bench, Params]) -> None:
-    bench, params = made
-    _, state = bench.reset(jax.random.key(0), params)
-    obs, state, *_ = bench.step_env(jax.random.key(1), state, jnp.zeros(6), params)
+def test_observation_is_the_papers(made: tuple[Task, Params]) -> None:
+    task, params = made
+    _, state = task.reset(jax.random.key(0), params)
+    obs, state, *_ = task.step_env(jax.random.key(1), state, jnp.zeros(6), params)
     q_d = [0.5 * np.sin(0.01), 0.3 * np.sin(0.015)]
     dq_d = [0.5 * np.cos(0.01), 0.45 * np.cos(0.015)]
     expected = [*state.plant.q, *state.plant.dq, *q_d, *dq_d, state.payload_estimate, 0.2, 1 / 5]
@@ -98,17 +98,17 @@ def test_observation_is_the_papers(made: tuple[Bench, Params]) -> None:
 
 def test_reward_is_the_presets() -> None:
     for name, weights in (("memory", (1 / 0.13**2, 0.01)), ("paper", (1.0, 2e-4))):
-        bench, params = make_bench(preset(name))
-        _, state = bench.reset(jax.random.key(0), params)
-        obs, state, reward, _, info = bench.step_env(jax.random.key(1), state, jnp.zeros(6), params)
+        task, params = make_task(preset(name))
+        _, state = task.reset(jax.random.key(0), params)
+        obs, state, reward, _, info = task.step_env(jax.random.key(1), state, jnp.zeros(6), params)
         e, de = obs[4:6] - obs[:2], obs[6:8] - obs[2:4]
         np.testing.assert_allclose(info["e"], e, atol=1e-6)
         assert float(reward) == pytest.approx(-(weights[0] * float(e @ e) + weights[1] * float(de @ de)), rel=1e-4)
 
 
 def test_the_draws_of_an_episode() -> None:
-    bench, params = make_bench(BenchConfig())
-    _, states = jax.vmap(bench.reset, in_axes=(0, None))(jax.random.split(jax.random.key(0), 4000), params)
+    task, params = make_task(TaskConfig())
+    _, states = jax.vmap(task.reset, in_axes=(0, None))(jax.random.split(jax.random.key(0), 4000), params)
     payload, error = np.asarray(states.payload), np.asarray(states.payload_estimate - states.payload)
     position = np.asarray(states.plant.q)
     assert kstest(payload / 1.5, "uniform").pvalue > 0.01
@@ -118,7 +118,7 @@ def test_the_draws_of_an_episode() -> None:
     correlation = spearmanr(draws).statistic
     assert np.abs(correlation - np.eye(4)).max() < 0.06, "the draws of an episode are independent"
     state = jax.tree.map(lambda x: x[0], states)
-    after, _ = bench.apply(jax.random.key(1), state, params.law.box.lower, params)
+    after, _ = task.apply(jax.random.key(1), state, params.law.box.lower, params)
     assert after.payload_estimate == state.payload_estimate
 
 
@@ -130,11 +130,11 @@ def test_context_starts_with_its_first_observation_and_slides() -> None:
 
 
 def test_benches_that_differ_in_numbers_share_a_program_and_a_batch() -> None:
-    benches, params = zip(*(make_bench(BenchConfig(tau_z=tau_z)) for tau_z in (1.0, 2.0, 5.0)), strict=True)
-    assert len(set(benches)) == 1
+    tasks, params = zip(*(make_task(TaskConfig(tau_z=tau_z)) for tau_z in (1.0, 2.0, 5.0)), strict=True)
+    assert len(set(tasks)) == 1
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *params)
     key, gains = jax.random.key(0), params[0].law.box.upper
-    run = partial(rollout, benches[0])
+    run = partial(rollout, tasks[0])
     batch = jax.jit(jax.vmap(lambda p: run(p, Constant(gains), key, jnp.asarray(0.5)).e))(stacked)
     for i, one in enumerate(params):
         alone = jax.jit(run)(one, Constant(gains), key, jnp.asarray(0.5)).e
@@ -143,31 +143,31 @@ def test_benches_that_differ_in_numbers_share_a_program_and_a_batch() -> None:
 
 
 def test_measurement_noise_reaches_law_and_observation_but_not_the_plant() -> None:
-    bench, params = make_bench(BenchConfig(noise_position=0.1, noise_velocity=0.2))
+    task, params = make_task(TaskConfig(noise_position=0.1, noise_velocity=0.2))
     keys = jax.random.split(jax.random.key(0), 2000)
-    _, state = bench.reset(jax.random.key(1), params)
-    states, outcomes = jax.vmap(lambda k: bench.apply(k, state, params.law.box.lower, params))(keys)
+    _, state = task.reset(jax.random.key(1), params)
+    states, outcomes = jax.vmap(lambda k: task.apply(k, state, params.law.box.lower, params))(keys)
     assert np.ptp(np.asarray(states.plant.q), axis=0).max() == 0
     assert np.asarray(states.measured_q - states.plant.q).std() == pytest.approx(0.1, rel=0.1)
     assert np.asarray(states.measured_dq - states.plant.dq).std() == pytest.approx(0.2, rel=0.1)
     assert np.ptp(np.asarray(outcomes.e), axis=0).max() == 0
-    torques = jax.vmap(lambda k, s: bench.apply(k, s, params.law.box.lower, params)[1].torque)(keys, states)
+    torques = jax.vmap(lambda k, s: task.apply(k, s, params.law.box.lower, params)[1].torque)(keys, states)
     assert np.asarray(torques).std(0).min() > 1
 
 
 @pytest.mark.usefixtures("float64")
 def test_double_precision_runs_through() -> None:
-    bench, params = make_bench(BenchConfig(noise_velocity=0.1, delay=1), jnp.float64)
-    obs, state = bench.reset(jax.random.key(0), params)
-    obs, state, reward, *_ = bench.step(jax.random.key(1), state, jnp.zeros(6), params)
+    task, params = make_task(TaskConfig(noise_velocity=0.1, delay=1), jnp.float64)
+    obs, state = task.reset(jax.random.key(0), params)
+    obs, state, reward, *_ = task.step(jax.random.key(1), state, jnp.zeros(6), params)
     floats = [x for x in jax.tree.leaves((obs, state, reward)) if jnp.issubdtype(x.dtype, jnp.floating)]
     assert {x.dtype for x in floats} == {jnp.dtype("float64")}
 
 
 def test_noise_differs_from_step_to_step() -> None:
-    bench, params = make_bench(BenchConfig(noise_velocity=0.1, horizon=50))
-    found = rollout(bench, params, Constant(params.law.box.lower), jax.random.key(0), jnp.asarray(0.5))
-    quiet, quiet_params = make_bench(BenchConfig(horizon=50))
+    task, params = make_task(TaskConfig(noise_velocity=0.1, horizon=50))
+    found = rollout(task, params, Constant(params.law.box.lower), jax.random.key(0), jnp.asarray(0.5))
+    quiet, quiet_params = make_task(TaskConfig(horizon=50))
     calm = rollout(quiet, quiet_params, Constant(params.law.box.lower), jax.random.key(0), jnp.asarray(0.5))
     # K_d times a velocity error that jumps independently: successive torque differences have correlation -1/2.
     jumps = np.diff(np.asarray(found.torque - calm.torque)[5:], axis=0)
@@ -175,15 +175,15 @@ def test_noise_differs_from_step_to_step() -> None:
 
 
 @pytest.mark.parametrize("shape", [(5,), (7,), (1, 6), ()])
-def test_an_action_of_the_wrong_shape_is_refused(made: tuple[Bench, Params], shape: tuple[int, ...]) -> None:
-    bench, params = made
-    _, state = bench.reset(jax.random.key(0), params)
+def test_an_action_of_the_wrong_shape_is_refused(made: tuple[Task, Params], shape: tuple[int, ...]) -> None:
+    task, params = made
+    _, state = task.reset(jax.random.key(0), params)
     with pytest.raises(ValueError, match=r"action must have shape \(6,\), got"):
-        bench.step(jax.random.key(1), state, jnp.zeros(shape), params)
+        task.step(jax.random.key(1), state, jnp.zeros(shape), params)
 
 
 def test_three_joints_work_like_two() -> None:
-    three = BenchConfig(
+    three = TaskConfig(
         inertia=(1.2, 0.6, 0.3),
         payload_inertia=(0.8, 0.4, 0.2),
         coulomb=(12, 8, 4),
@@ -194,9 +194,9 @@ def test_three_joints_work_like_two() -> None:
         shield_friction=(33, 20, 10),
         initial_std=0.0,
     )
-    bench, params = make_bench(three)
-    obs, state = bench.reset(jax.random.key(0), params)
-    obs, state, *_ = bench.step(jax.random.key(1), state, jnp.zeros(9), params)
+    task, params = make_task(three)
+    obs, state = task.reset(jax.random.key(0), params)
+    obs, state, *_ = task.step(jax.random.key(1), state, jnp.zeros(9), params)
     assert obs.shape == (15,)
     assert np.all(np.asarray(state.plant.dq) > 0)
 
@@ -216,22 +216,22 @@ def test_a_robot_of_ones_own_takes_the_place_of_the_arm(without_friction: dict[s
         def gravity(self, q: Array, payload: Array) -> Array:
             return self.weight * jnp.cos(q) * (1 + payload)
 
-    config = BenchConfig(initial_std=0.0, dt=1e-3, horizon=400, **without_friction)
+    config = TaskConfig(initial_std=0.0, dt=1e-3, horizon=400, **without_friction)
     heavy = Heavy(jnp.array([20.0, 10.0]))
-    bench, params = make_bench(config, robot=heavy)
+    task, params = make_task(config, robot=heavy)
     gains = params.law.box.upper._replace(eta=jnp.zeros((1, 2)))
-    exact = jax.jit(partial(rollout, bench))(params, Constant(gains), jax.random.key(0), params.law.payload)
+    exact = jax.jit(partial(rollout, task))(params, Constant(gains), jax.random.key(0), params.law.payload)
     # The start is the only error: the arm rests while the reference moves.
     assert np.abs(np.asarray(exact.e)).max() < 0.1
     assert np.abs(np.asarray(exact.e)[-1]).max() < 0.02
     blind = params._replace(law=params.law._replace(model=heavy._replace(weight=jnp.zeros(2))))
-    sagging = jax.jit(partial(rollout, bench))(blind, Constant(gains), jax.random.key(0), params.law.payload)
+    sagging = jax.jit(partial(rollout, task))(blind, Constant(gains), jax.random.key(0), params.law.payload)
     assert np.abs(np.asarray(sagging.e)[-1]).max() > 0.05
 
 
-def test_an_action_outside_the_cube_is_cut_to_it(made: tuple[Bench, Params]) -> None:
-    bench, params = made
-    _, state = bench.reset(jax.random.key(0), params)
-    beyond = bench.step_env(jax.random.key(1), state, jnp.full(6, 5.0), params)
-    edge = bench.step_env(jax.random.key(1), state, jnp.ones(6), params)
+def test_an_action_outside_the_cube_is_cut_to_it(made: tuple[Task, Params]) -> None:
+    task, params = made
+    _, state = task.reset(jax.random.key(0), params)
+    beyond = task.step_env(jax.random.key(1), state, jnp.full(6, 5.0), params)
+    edge = task.step_env(jax.random.key(1), state, jnp.ones(6), params)
     np.testing.assert_array_equal(beyond[0], edge[0])

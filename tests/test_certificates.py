@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import Array
 
-from incrt.adam import adam
-from incrt.attention import attend, head_norms, init_attention, shares
-from incrt.certificates import (
+from incrt.heads.adam import adam
+from incrt.heads.attention import attend, head_norms, init_attention, shares
+from incrt.heads.certificates import (
     Certificate,
     GrowCertificate,
     Policy,
@@ -28,12 +28,12 @@ from incrt.certificates import (
     to_json,
     unit_gains,
 )
-from incrt.config import RuntimeConfig
-from incrt.encoders import Encoded
-from incrt.events import Learned, grow, prune
-from incrt.layers import Dense, init_mlp, init_norm, layer_norm, mlp
-from incrt.runtime import check, first_state
-from incrt.steady_state import conclude
+from incrt.config import HeadsConfig
+from incrt.heads.encoders import Encoded
+from incrt.heads.growth import Learned, grow, prune
+from incrt.heads.layers import Dense, init_mlp, init_norm, layer_norm, mlp
+from incrt.heads.triggers import check, first_state
+from incrt.heads.guarantees import conclude
 
 K_MAX, WINDOW, OBSERVED, D_K = 4, 6, 5, 4
 D_MODEL = K_MAX * D_K
@@ -62,7 +62,7 @@ def policy(seed: int = 0, *, norm: bool = True, faint: dict[int, float] | None =
     return Policy(Encoded(body, scale if norm else None), init_mlp(mlp_key, (D_MODEL, 16, 3)))
 
 
-def pruned(net: Policy, head: int, config: RuntimeConfig, seen: Array = contexts) -> Any:
+def pruned(net: Policy, head: int, config: HeadsConfig, seen: Array = contexts) -> Any:
     energies = float(parameter_energy(net, ALL)), float(parameter_energy(net, ALL.at[head].set(False)))
     return certify_prune(1500, config, measure(net, ALL, head, seen), energies)
 
@@ -135,7 +135,7 @@ def test_nan_is_not_taken_for_continuity() -> None:
     before, after = output(net, ALL, lost), output(net, ALL.at[1].set(False), lost)
     assert bool(jnp.all(jnp.isnan(before)))
     assert not certify_grow(1, 1, {"policy": before}, {"policy": after}, (0.0, 0.0)).holds
-    found = pruned(net, 1, RuntimeConfig(), lost)
+    found = pruned(net, 1, HeadsConfig(), lost)
     assert not found.holds
     assert not found.premise_holds
     assert to_json(found)["jump"] is None
@@ -147,7 +147,7 @@ def test_nan_is_not_taken_for_continuity() -> None:
 @pytest.mark.parametrize("norm", [True, False])
 def test_what_is_measured_at_a_prune(norm: bool) -> None:
     net = policy(norm=norm, faint={1: 1e-4})
-    found = pruned(net, 1, RuntimeConfig())
+    found = pruned(net, 1, HeadsConfig())
     change = np.asarray(output(net, ALL.at[1].set(False), contexts) - output(net, ALL, contexts), np.float64)
     jumps = np.linalg.norm(change, axis=-1)
     assert found.jump == pytest.approx(jumps.mean(), rel=1e-3)
@@ -226,13 +226,13 @@ def test_the_bound_on_l_is_reached_by_a_linear_head() -> None:
     """Without normalisation and for small outputs the bound is the slope itself: it is not loose for nothing."""
     net = policy(norm=False)
     net = net._replace(layers=(Dense(1e-3 * net.layers[0].w[:, :3], jnp.zeros(3)),))
-    found = pruned(net, 1, RuntimeConfig())
+    found = pruned(net, 1, HeadsConfig())
     assert found.lipschitz_upper == pytest.approx(found.lipschitz_local, rel=1e-3)
 
 
 def test_a_prune_that_the_trigger_would_not_allow_does_not_hold() -> None:
     net = policy()._replace(layers=(Dense(jnp.eye(D_MODEL)[:, :8], jnp.zeros(8)),))
-    found = pruned(net, 1, RuntimeConfig())
+    found = pruned(net, 1, HeadsConfig())
     assert found.share > 0.1
     assert not found.premise_holds
     assert not found.holds
@@ -252,7 +252,7 @@ def test_for_every_context_the_bound_need_not_hold_though_it_does_in_the_mean() 
     body = body._replace(embed=body.embed.at[1:, 0].set(0), heads=heads._replace(w_v=heads.w_v.at[1, 1:].set(0)))
     net = Policy(Encoded(body, None), (Dense(0.01 * jnp.eye(D_MODEL)[:, :8], jnp.zeros(8)),))
     seen = jax.random.normal(jax.random.key(3), (2000, WINDOW, OBSERVED)).at[..., 0].set(0).at[7, :, 0].set(1.0)
-    config = RuntimeConfig()
+    config = HeadsConfig()
     weights = np.asarray(shares(head_norms(net.encoder.body, ALL, seen), ALL))
     assert 0 < weights[1] < config.eps_prune  # the trigger fires
     found = pruned(net, 1, config, seen)
@@ -264,7 +264,7 @@ def test_for_every_context_the_bound_need_not_hold_though_it_does_in_the_mean() 
 def test_a_silent_head_can_go_without_a_jump() -> None:
     """Jump and bound are both zero where no head puts anything out; zero keeps to zero."""
     net = policy(faint=dict.fromkeys(range(K_MAX), 0.0))
-    found = pruned(net, 1, RuntimeConfig())
+    found = pruned(net, 1, HeadsConfig())
     assert (found.jump, found.bound, found.share) == (0.0, 0.0, 0.0)
     assert found.holds
     assert found.holds_local
@@ -272,10 +272,10 @@ def test_a_silent_head_can_go_without_a_jump() -> None:
 
 
 def test_the_threshold_is_that_of_the_heads_before_the_event() -> None:
-    assert pruned(policy(), 1, RuntimeConfig()).threshold == 1e-3
-    assert pruned(policy(), 1, RuntimeConfig(share="relative", eps_prune=0.2)).threshold == 0.05
+    assert pruned(policy(), 1, HeadsConfig()).threshold == 1e-3
+    assert pruned(policy(), 1, HeadsConfig(share="relative", eps_prune=0.2)).threshold == 0.05
     fewer = measure(policy(), ALL.at[3].set(False), 1, contexts)
-    config = RuntimeConfig(share="relative", eps_prune=0.3)
+    config = HeadsConfig(share="relative", eps_prune=0.3)
     assert certify_prune(1, config, fewer, (1.0, 1.0)).threshold == pytest.approx(0.1)
 
 
@@ -311,7 +311,7 @@ def test_driven_by_the_relative_rule_k_falls_and_every_certificate_holds() -> No
     """Two of four heads are faint. By the paper's rule neither is weak; relative to the uniform share both are."""
     net = policy(faint={1: 0.02, 3: 0.05})
     for rule, expected in (("absolute", [4]), ("relative", [4, 3, 2])):
-        config = RuntimeConfig(share=rule, eps_prune=0.1 if rule == "relative" else 1e-3)
+        config = HeadsConfig(share=rule, eps_prune=0.1 if rule == "relative" else 1e-3)
         state, mask = first_state(config, [True] * K_MAX), ALL
         learned = Learned(mask, net, net, net, adam(3e-4).init(net), adam(3e-4).init(net))
         counts, certificates, ranks = [state.k], [], []
@@ -341,7 +341,7 @@ def test_driven_by_the_relative_rule_k_falls_and_every_certificate_holds() -> No
 
 
 def test_certificates_are_valid_json() -> None:
-    found: list[Certificate] = [pruned(policy(), 1, RuntimeConfig()), GrowCertificate(1, 2, {"policy": 0.0}, 1.0, 2.0)]
+    found: list[Certificate] = [pruned(policy(), 1, HeadsConfig()), GrowCertificate(1, 2, {"policy": 0.0}, 1.0, 2.0)]
     for certificate in found:
         written = json.loads(json.dumps(to_json(certificate), allow_nan=False))
         assert {"step", "head", "jump", "bound", "holds", "energy_before", "energy_after"} <= set(written)

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from small_runs import SAC, small_run
 
-from incrt.sac.checkpoint import checksum, latest, save, steps_saved
-from incrt.sac.population import Population
-from incrt.sac.progress import Failure, Saved
+from incrt.engine.checkpoint import checksum, latest, save, steps_saved
+from incrt.engine.population import Population
+from incrt.engine.progress import Failure, Checkpoint
 
 LOGS = {"events.jsonl": 10, "metrics.jsonl": 20}
 
 
 @pytest.fixture(scope="module")
-def saved() -> list[Saved]:
+def saved() -> list[Checkpoint]:
     """A run at steps 40, 80 and 120, and at its end."""
     found = [each for news in Population([small_run(42)], "cpu").train(save_every=40) for _, each in news.saved]
     assert [each.progress.step for each in found] == [40, 80, 120, 140]
@@ -31,12 +31,12 @@ def load(folder: Path, logs: dict[str, int] = LOGS) -> tuple[int | None, list[st
     return None if found is None else found[0].progress.step, refused
 
 
-def write(folder: Path, saved: list[Saved]) -> None:
+def write(folder: Path, saved: list[Checkpoint]) -> None:
     for each in saved:
         save(folder, "seed 42", each, LOGS)
 
 
-def test_what_is_read_is_what_was_written(tmp_path: Path, saved: list[Saved]) -> None:
+def test_what_is_read_is_what_was_written(tmp_path: Path, saved: list[Checkpoint]) -> None:
     write(tmp_path, saved)
     found = latest(tmp_path, "seed 42", small_run(42), LOGS, pytest.fail)
     assert found is not None
@@ -50,7 +50,7 @@ def test_what_is_read_is_what_was_written(tmp_path: Path, saved: list[Saved]) ->
     assert type(state) is type(saved[-1].state)
 
 
-def test_the_two_latest_are_kept(tmp_path: Path, saved: list[Saved]) -> None:
+def test_the_two_latest_are_kept(tmp_path: Path, saved: list[Checkpoint]) -> None:
     write(tmp_path, saved)
     assert steps_saved(tmp_path) == [80, 120]
     assert len(list(tmp_path.iterdir())) == 4
@@ -86,7 +86,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_checkpoint_is_refused_and_the_one_before_it_serves(
-    tmp_path: Path, saved: list[Saved], name: str
+    tmp_path: Path, saved: list[Checkpoint], name: str
 ) -> None:
     write(tmp_path, saved)
     damage, reason = DAMAGES[name]
@@ -104,7 +104,7 @@ def rewrite(path: Path, **changes: object) -> None:
     path.write_text(json.dumps({"content": content, "checksum": checksum(content)}))
 
 
-def test_another_format_is_refused(tmp_path: Path, saved: list[Saved]) -> None:
+def test_another_format_is_refused(tmp_path: Path, saved: list[Checkpoint]) -> None:
     write(tmp_path, saved)
     rewrite(tmp_path / f"{120:09d}.json", format=99)
     step, refused = load(tmp_path)
@@ -112,7 +112,7 @@ def test_another_format_is_refused(tmp_path: Path, saved: list[Saved]) -> None:
     assert "format is 99" in refused[0]
 
 
-def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, saved: list[Saved]) -> None:
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, saved: list[Checkpoint]) -> None:
     write(tmp_path, saved[:1])
     save(tmp_path, "seed 43", saved[1], LOGS)
     step, refused = load(tmp_path)
@@ -125,7 +125,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, saved: list[Save
     [{"controller": {}}, {"certificates": [{}]}, {"failure": {"reason": "?"}}],
     ids=lambda change: next(iter(change)),
 )
-def test_content_of_another_kind_is_refused(tmp_path: Path, saved: list[Saved], change: dict[str, Any]) -> None:
+def test_content_of_another_kind_is_refused(tmp_path: Path, saved: list[Checkpoint], change: dict[str, Any]) -> None:
     write(tmp_path, saved[:2])
     path = tmp_path / f"{80:09d}.json"
     content = {**json.loads(path.read_text())["content"], **change}
@@ -135,7 +135,7 @@ def test_content_of_another_kind_is_refused(tmp_path: Path, saved: list[Saved], 
     assert "it is not as this version writes it" in refused[0]
 
 
-def test_a_refused_checkpoint_does_not_count_as_one_of_the_two(tmp_path: Path, saved: list[Saved]) -> None:
+def test_a_refused_checkpoint_does_not_count_as_one_of_the_two(tmp_path: Path, saved: list[Checkpoint]) -> None:
     write(tmp_path, saved[:2])
     flip(tmp_path / f"{80:09d}.safetensors")
     assert load(tmp_path)[0] == 40
@@ -145,23 +145,23 @@ def test_a_refused_checkpoint_does_not_count_as_one_of_the_two(tmp_path: Path, s
     assert kept == {f"{80:09d}.{kind}.refused" for kind in ("json", "safetensors")}  # whoever wants to may look
 
 
-def test_a_failure_is_kept(tmp_path: Path, saved: list[Saved]) -> None:
+def test_a_failure_is_kept(tmp_path: Path, saved: list[Checkpoint]) -> None:
     failed = saved[0].progress.copy()
     failed.failure = Failure(40, "the critic's loss")
-    write(tmp_path, [Saved(failed, saved[0].state)])
+    write(tmp_path, [Checkpoint(failed, saved[0].state)])
     found = latest(tmp_path, "seed 42", small_run(42), LOGS, pytest.fail)
     assert found is not None
     assert found[0].progress.failure == failed.failure
     assert found[0].progress.finished
 
 
-def test_logs_that_were_cut_refuse_the_checkpoint(tmp_path: Path, saved: list[Saved]) -> None:
+def test_logs_that_were_cut_refuse_the_checkpoint(tmp_path: Path, saved: list[Checkpoint]) -> None:
     write(tmp_path, saved)
     with pytest.raises(ValueError, match="no checkpoint in"):
         load(tmp_path, {"events.jsonl": 9, "metrics.jsonl": 20})
 
 
-def test_tensors_of_another_network_are_refused(tmp_path: Path, saved: list[Saved]) -> None:
+def test_tensors_of_another_network_are_refused(tmp_path: Path, saved: list[Checkpoint]) -> None:
     write(tmp_path, saved[:1])
     refused: list[str] = []
     other = small_run(42, sac=SAC.replace(hidden=(8, 9)))
@@ -171,7 +171,7 @@ def test_tensors_of_another_network_are_refused(tmp_path: Path, saved: list[Save
 
 
 def test_a_write_that_is_cut_short_leaves_the_last_checkpoint(
-    tmp_path: Path, saved: list[Saved], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, saved: list[Checkpoint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, saved[:2])
 

@@ -13,9 +13,9 @@ import pytest
 from incrt import __version__
 from incrt.cli import main
 from incrt.config import preset
-from incrt.evaluation import evaluate
-from incrt.phase1 import surrogate
-from incrt.tuning import reference_controller
+from incrt.controllers.evaluation import evaluate
+from incrt.offline import surrogate
+from incrt.controllers.tuning import reference_controller
 
 
 def test_json_has_one_row_a_controller_and_regime_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

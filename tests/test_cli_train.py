@@ -11,9 +11,9 @@ from incrt.cli import main
 from incrt.cli.evaluate import print_results
 from incrt.cli.train import Train
 from incrt.config import parse_seeds
-from incrt.evaluation import delta_pct, evaluate, headroom_closed
+from incrt.controllers.evaluation import delta_pct, evaluate, headroom_closed
 from incrt.runs import find_runs
-from incrt.sac import Job, Progress, load_policy
+from incrt.engine import Job, Progress, load_policy
 
 OPTIONS = ["--tau-z", "5", "--seeds", "42-43", "--steps", "700", "--window", "4", "--k-max", "2", "--device", "cpu"]
 
@@ -55,7 +55,7 @@ def test_train_leaves_evaluated_runs_and_figures(trained: Path) -> None:
             "shield_active_pct",
         } <= set(found)
         run = find_runs(folder)[0]
-        figures, _ = evaluate(run.bench, load_policy(folder / "policy.safetensors"))
+        figures, _ = evaluate(run.task, load_policy(folder / "policy.safetensors"))
         assert found["rmse"] == pytest.approx(figures.rmse, rel=1e-6)
         assert found["delta_pct"] == pytest.approx(delta_pct(found["rmse"], found["baseline_rmse"]))
         assert found["headroom_closed"] == pytest.approx(
@@ -159,7 +159,7 @@ def test_options_reach_the_configuration(tmp_path: Path) -> None:
     assert (run.encoder.layer_norm, run.runtime.optimiser) == (False, "rebuild")
     assert not run.environment.shield  # type: ignore[attr-defined]
     assert not run.sac.penalty
-    assert job.about["bench"]["tau_z"] == 2.0
+    assert job.about["task"]["tau_z"] == 2.0
     (job,) = Train(out=tmp_path, seeds="7", grace=3000, share="relative").jobs()
     assert (job.run.runtime.grace, job.run.runtime.share) == (3000, "relative")
 
@@ -188,7 +188,7 @@ def test_seeds_are_numbers_and_ranges() -> None:
         (["train", "--out", "X", "--device", "gpu"], "there is no gpu here"),
         (["train", "--out", "X", "--save-every", "0"], "save_every must be"),
         (["evaluate", "X"], "holds no run"),
-        (["bench", "gpu"], "there is no gpu here"),
+        (["task", "gpu"], "there is no gpu here"),
     ],
 )
 def test_bad_input_is_one_line_that_says_what_is_wrong(
@@ -220,5 +220,5 @@ def test_runs_that_are_not_over_are_refused_by_name_or_left_out(
     main(["evaluate", str(tmp_path), "--json"])
     assert "seed-42 is left out" in capsys.readouterr().err
     (tmp_path / "seed-42" / "config.json").write_text('{"seed": 42}')
-    with pytest.raises(ValueError, match="no run of the bench"):
+    with pytest.raises(ValueError, match="no run of the task"):
         find_runs(tmp_path / "seed-42")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incrt.config import PRESETS, BenchConfig, preset
+from incrt.config import PRESETS, TaskConfig, preset
 
 
 def test_presets_differ_in_feed_forward_bound_and_reward() -> None:
-    assert preset("memory") == BenchConfig()
+    assert preset("memory") == TaskConfig()
     paper = preset("paper")
     assert paper.eta_max == (8.0, 5.5)
     assert (paper.reward_error, paper.reward_velocity) == (1.0, 2e-4)
@@ -27,26 +27,26 @@ def test_fields_override_the_preset() -> None:
 
 
 def test_derived_sizes() -> None:
-    assert BenchConfig().observation_dim == 11
-    assert BenchConfig().action_dim == 6
-    assert BenchConfig(features="tanh_viscous").action_dim == 8
+    assert TaskConfig().observation_dim == 11
+    assert TaskConfig().action_dim == 6
+    assert TaskConfig(features="tanh_viscous").action_dim == 8
 
 
 @pytest.mark.parametrize(("tau_z", "window", "coverage"), [(1.0, 20, 0.2), (2.0, 50, 0.25), (5.0, 500, 1.0)])
 def test_memory_coverage_is_the_part_of_the_horizon_a_window_sees(tau_z: float, window: int, coverage: float) -> None:
-    assert BenchConfig(tau_z=tau_z, window=window).memory_coverage == pytest.approx(coverage)
+    assert TaskConfig(tau_z=tau_z, window=window).memory_coverage == pytest.approx(coverage)
 
 
 def test_equal_configurations_are_equal_whatever_their_number_types() -> None:
     numbers: dict[str, Any] = {"tau_z": np.float32(2), "window": np.int64(20), "inertia": np.array([1.2, 0.6])}
-    numpy_config = BenchConfig(**numbers)
-    assert numpy_config == BenchConfig(tau_z=2)
-    assert hash(numpy_config) == hash(BenchConfig(tau_z=2))
+    numpy_config = TaskConfig(**numbers)
+    assert numpy_config == TaskConfig(tau_z=2)
+    assert hash(numpy_config) == hash(TaskConfig(tau_z=2))
 
 
 def test_a_configuration_survives_json() -> None:
     config = preset("paper", torque_limit=(60, 40))
-    assert BenchConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
+    assert TaskConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ ANYTHING = st.one_of(
 )
 
 
-@given(st.sampled_from([field.name for field in dataclasses.fields(BenchConfig)]), ANYTHING)
+@given(st.sampled_from([field.name for field in dataclasses.fields(TaskConfig)]), ANYTHING)
 def test_whatever_a_field_is_given_it_is_valid_or_refused_by_name(field: str, value: Any) -> None:
     try:
-        config = BenchConfig().replace(**{field: value})
+        config = TaskConfig().replace(**{field: value})
     except ValueError as refusal:
         assert field in str(refusal) or "breakaway" in str(refusal) or "payload_nominal" in str(refusal)  # noqa: PT017
     else:
-        assert BenchConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
+        assert TaskConfig(**json.loads(json.dumps(dataclasses.asdict(config)))) == config
 
 
 def test_unknown_preset_names_the_known_ones() -> None:

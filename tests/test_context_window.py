@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stable_baselines3.common.env_util import make_vec_env
 
 import incrt
-from incrt.env import ContextWindow, StribeckEnv
+from incrt.arm.gym import ContextWindow, StribeckEnv
 
 
 class Counter(gym.Env[Any, Any]):
@@ -74,7 +74,7 @@ def test_gymnasium_accepts_it_and_can_make_it_again() -> None:
 def test_it_serves_as_a_wrapper_class_of_vectorised_environments() -> None:
     env = make_vec_env("Pendulum-v1", 3, wrapper_class=ContextWindow, wrapper_kwargs={"window": 4})
     assert np.asarray(env.reset()).shape == (3, 4, 3)
-    assert incrt.env.ContextWindow is ContextWindow
+    assert incrt.arm.gym.ContextWindow is ContextWindow
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 from scipy.special import expit
 
-from incrt.bench import make_bench
-from incrt.config import BenchConfig, preset
-from incrt.control import Gains, computed_torque, features, make_law, squash
-from incrt.controllers import Constant
-from incrt.evaluation import rollout
-from incrt.plant import Target
+from incrt.arm.task import make_task
+from incrt.config import TaskConfig, preset
+from incrt.arm.law import Gains, computed_torque, features, make_law, squash
+from incrt.controllers.classical import Constant
+from incrt.controllers.evaluation import rollout
+from incrt.arm.plant import Target
 
 VECTORS = st.lists(st.floats(-6, 6, width=32), min_size=6, max_size=6).map(lambda x: np.asarray(x, np.float32))
 
@@ -32,12 +32,12 @@ def test_squashing_is_the_papers_formula(raw: np.ndarray) -> None:
 
 @given(VECTORS.map(lambda x: np.clip(x, -1, 1)))
 def test_unit_cube_and_box_map_onto_each_other(action: np.ndarray) -> None:
-    box = make_law(BenchConfig()).box
+    box = make_law(TaskConfig()).box
     np.testing.assert_allclose(box.to_unit(box.from_unit(jnp.asarray(action))), action, atol=1e-6)
 
 
 def test_corners_of_the_cube_are_corners_of_the_box() -> None:
-    config = BenchConfig(features="tanh_viscous")
+    config = TaskConfig(features="tanh_viscous")
     box = make_law(config).box
     for side, corner in ((-1.0, box.lower), (1.0, box.upper)):
         for found, expected in zip(box.from_unit(jnp.full(8, side)), corner, strict=True):
@@ -45,7 +45,7 @@ def test_corners_of_the_cube_are_corners_of_the_box() -> None:
 
 
 def test_a_box_without_width_is_a_point() -> None:
-    box = make_law(BenchConfig(k_d_range=(30, 30), eta_max=(0, 0))).box
+    box = make_law(TaskConfig(k_d_range=(30, 30), eta_max=(0, 0))).box
     gains = box.from_unit(jnp.full(6, 0.3))
     np.testing.assert_allclose(gains.k_d, 30.0)
     assert np.all(np.isfinite(box.to_unit(gains)))
@@ -53,7 +53,7 @@ def test_a_box_without_width_is_a_point() -> None:
 
 @pytest.mark.parametrize("name", ["identity", "tanh_viscous"])
 def test_torque_is_the_papers_law(name: str) -> None:
-    config = BenchConfig(features=name)
+    config = TaskConfig(features=name)
     law, rng = make_law(config), np.random.default_rng(0)
     q, dq, q_d, dq_d, ddq_d, k_d, lam = rng.normal(size=(7, 2))
     eta = rng.normal(size=(config.feature_blocks, 2))
@@ -67,7 +67,7 @@ def test_torque_is_the_papers_law(name: str) -> None:
 
 
 def test_torque_limits_hold() -> None:
-    config = BenchConfig(torque_limit=(5.0, 3.0))
+    config = TaskConfig(torque_limit=(5.0, 3.0))
     law = make_law(config)
     gains = law.box.upper
     target = Target(jnp.array([1.0, -1.0]), jnp.zeros(2), jnp.zeros(2))
@@ -80,11 +80,11 @@ def test_without_friction_and_with_an_exact_model_the_error_decays_as_the_law_pr
     without_friction: dict[str, Any],
 ) -> None:
     """M ds/dt = -K_d s and de/dt = s - Lambda e, so (e, s) follows a matrix exponential."""
-    config = BenchConfig(dt=1e-4, horizon=5000, substeps=1, initial_std=0.05, **without_friction)
-    bench, params = make_bench(config, jnp.float64)
+    config = TaskConfig(dt=1e-4, horizon=5000, substeps=1, initial_std=0.05, **without_friction)
+    task, params = make_task(config, jnp.float64)
     gains = Gains(jnp.full(2, 30.0), jnp.full(2, 5.0), jnp.zeros((1, 2)))
     key = jnp.asarray([0, 7], jnp.uint32)
-    found = rollout(bench, params, Constant(gains), key, jnp.asarray(0.75))
+    found = rollout(task, params, Constant(gains), key, jnp.asarray(0.75))
     # The first recorded state is the start of the prediction.
     times = np.asarray(found.time) - float(found.time[0])
     e = np.asarray(found.e)

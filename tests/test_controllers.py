@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import differential_evolution
 
-from incrt.bench import Params, make_bench
-from incrt.config import BenchConfig, preset
-from incrt.control import Gains
-from incrt.controllers import Clairvoyant, Constant, Controller, FeedForward, Observer, OpenLoop, Sight
-from incrt.evaluation import (
+from incrt.arm.task import Params, make_task
+from incrt.config import TaskConfig, preset
+from incrt.arm.law import Gains
+from incrt.controllers.classical import Clairvoyant, Constant, Controller, FeedForward, Observer, OpenLoop, ControllerInput
+from incrt.controllers.evaluation import (
     Evaluation,
     delta_pct,
     evaluate,
@@ -21,7 +21,7 @@ from incrt.evaluation import (
     rollouts,
     see,
 )
-from incrt.tuning import BESIDE_STUDIES, reference_controller
+from incrt.controllers.tuning import REPORTED_CONTROLLERS, reference_controller
 
 REGIMES = (1.0, 2.0, 5.0)
 
@@ -67,7 +67,7 @@ def test_clairvoyant(preset_name: str, tau_z: float) -> None:
     assert change(preset_name, tau_z, "clairvoyant") <= {"paper": -58, "memory": -95}[preset_name]
 
 
-# The table of docs/bench.md: a slip in a controller that costs a fraction of a point is still a slip.
+# The table of docs/task.md: a slip in a controller that costs a fraction of a point is still a slip.
 MEASURED = {
     ("memory", 1.0): (-35.72, -86.90, -98.33, -97.87, -97.17, -99.08),
     ("memory", 2.0): (-35.00, -81.09, -97.79, -97.48, -96.96, -98.33),
@@ -80,12 +80,12 @@ MEASURED = {
 
 @pytest.mark.parametrize(("preset_name", "tau_z"), BENCHES)
 def test_each_reference_controller_is_as_good_as_measured(preset_name: str, tau_z: float) -> None:
-    found = [change(preset_name, tau_z, name) for name in BESIDE_STUDIES[1:]]
+    found = [change(preset_name, tau_z, name) for name in REPORTED_CONTROLLERS[1:]]
     np.testing.assert_allclose(found, MEASURED[preset_name, tau_z], atol=0.05)
     best_constant, *between, clairvoyant = found
     assert clairvoyant < min(between) < max(between) < best_constant
-    if preset_name == "paper":  # no memory is needed there (docs/bench.md)
-        assert found[BESIDE_STUDIES[1:].index("feedforward")] < clairvoyant + 0.1
+    if preset_name == "paper":  # no memory is needed there (docs/task.md)
+        assert found[REPORTED_CONTROLLERS[1:].index("feedforward")] < clairvoyant + 0.1
 
 
 @pytest.mark.parametrize(("preset_name", "tau_z"), BENCHES)
@@ -98,13 +98,13 @@ def test_the_shield_leaves_them_alone(preset_name: str, tau_z: float, controller
 
 def test_the_best_constant_is_not_beaten_by_scipys_global_optimiser() -> None:
     config = preset("memory", tau_z=5.0)
-    bench, params = make_bench(config)
+    task, params = make_task(config)
     keys, payloads = evaluation_draws(config)
 
     @jax.jit
     def score(points: jnp.ndarray) -> jnp.ndarray:
         def one(point: jnp.ndarray) -> jnp.ndarray:
-            e = rollouts(bench, params, Constant(params.law.box.from_unit(point)), keys, payloads).e
+            e = rollouts(task, params, Constant(params.law.box.from_unit(point)), keys, payloads).e
             return jnp.mean(jnp.sqrt(jnp.mean(jnp.sum(e**2, -1), -1)))
 
         return jax.vmap(one)(points)
@@ -135,8 +135,8 @@ def test_where_tuning_ends_without_noise() -> None:
 @pytest.mark.parametrize(("preset_name", "tau_z"), BENCHES)
 def test_every_reference_stays_inside_the_box(preset_name: str, tau_z: float) -> None:
     config = preset(preset_name, tau_z=tau_z)
-    box = make_bench(config)[1].law.box
-    for name in BESIDE_STUDIES:
+    box = make_task(config)[1].law.box
+    for name in REPORTED_CONTROLLERS:
         gains = evaluate(config, reference_controller(name, config))[1].gains
         for low, high, values in zip(box.lower, box.upper, gains, strict=True):
             assert np.all((values >= low - 1e-5) & (values <= high + 1e-5)), name
@@ -148,20 +148,20 @@ class Blindfold(NamedTuple):
     controller: Controller
 
     @staticmethod
-    def _hide(sight: Sight) -> Sight:
-        truth = sight.truth
-        return sight._replace(
+    def _hide(seen: ControllerInput) -> ControllerInput:
+        truth = seen.truth
+        return seen._replace(
             truth=truth._replace(plant=truth.plant._replace(z=truth.plant.z + 5), payload=truth.payload + 1)
         )
 
-    def start(self, params: Params, sight: Sight) -> Any:
-        return self.controller.start(params, self._hide(sight))
+    def start(self, params: Params, seen: ControllerInput) -> Any:
+        return self.controller.start(params, self._hide(seen))
 
-    def act(self, params: Params, memory: Any, sight: Sight) -> tuple[Gains, Any]:
-        return self.controller.act(params, memory, self._hide(sight))
+    def act(self, params: Params, memory: Any, seen: ControllerInput) -> tuple[Gains, Any]:
+        return self.controller.act(params, memory, self._hide(seen))
 
 
-@pytest.mark.parametrize("name", BESIDE_STUDIES)
+@pytest.mark.parametrize("name", REPORTED_CONTROLLERS)
 def test_only_the_clairvoyant_profits_from_the_truth(name: str) -> None:
     config = preset("memory", tau_z=5.0)
     controller = reference_controller(name, config)
@@ -175,12 +175,12 @@ def test_only_the_clairvoyant_profits_from_the_truth(name: str) -> None:
 @pytest.mark.slow
 def test_references_work_with_the_other_feature_matrix() -> None:
     config = preset("memory", features="tanh_viscous", horizon=40, eval_payloads=(0.75,), eval_rollouts=1)
-    rmse = {name: evaluate(config, reference_controller(name, config))[0].rmse for name in BESIDE_STUDIES}
+    rmse = {name: evaluate(config, reference_controller(name, config))[0].rmse for name in REPORTED_CONTROLLERS}
     assert rmse["clairvoyant"] < rmse["best_constant"] < rmse["baseline"]
 
 
 def test_a_constant_eta_is_enough_with_velocity_features() -> None:
-    """Why Phi = I: with [tanh, viscous] constant gains already remove most of the error (docs/bench.md)."""
+    """Why Phi = I: with [tanh, viscous] constant gains already remove most of the error (docs/task.md)."""
     config = preset("memory", tau_z=1.0, features="tanh_viscous")
     constant = Constant(Gains(jnp.full(2, 40.0), jnp.full(2, 6.0), jnp.array([[13.0, 8.5], [15.0, 12.0]])))
     found = evaluate(config, constant)[0].rmse
@@ -189,16 +189,16 @@ def test_a_constant_eta_is_enough_with_velocity_features() -> None:
 
 def test_the_feedforward_is_a_friction_model_of_the_reference_and_nothing_else() -> None:
     """Neither what is measured nor the payload nor z changes its feed-forward, and it remembers nothing."""
-    bench, params = make_bench(preset("memory", tau_z=2.0))
+    task, params = make_task(preset("memory", tau_z=2.0))
     coulomb, viscous = jnp.array([12.0, 30.0]), jnp.array([4.0, -3.0])
     controller = FeedForward(params.law.box.upper, coulomb, viscous)
-    _, state = bench.start(jax.random.key(0), params, jnp.asarray(0.3))
+    _, state = task.start(jax.random.key(0), params, jnp.asarray(0.3))
     for time in (0, 60, 150, 310):
         state = state._replace(time=jnp.asarray(time, state.time.dtype))
-        sight = see(bench, params, state)
-        assert controller.start(params, sight) is None
-        gains, memory = controller.act(params, None, sight)
-        friction = coulomb * np.tanh(sight.target.dq / params.law.tanh_velocity) + viscous * sight.target.dq
+        seen = controller_input(task, params, state)
+        assert controller.start(params, seen) is None
+        gains, memory = controller.act(params, None, seen)
+        friction = coulomb * np.tanh(seen.target.dq / params.law.tanh_velocity) + viscous * seen.target.dq
         bound = params.law.box.upper.eta
         np.testing.assert_allclose(gains.eta, np.clip(friction[None], -bound, bound), rtol=1e-5, atol=1e-5)
         moved = state._replace(
@@ -209,7 +209,7 @@ def test_the_feedforward_is_a_friction_model_of_the_reference_and_nothing_else()
             measured_dq=-state.measured_dq - 0.9,
             torque=state.torque + 20,
         )
-        again, _ = controller.act(params, None, see(bench, params, moved))
+        again, _ = controller.act(params, None, controller_input(task, params, moved))
         assert jax.tree.all(jax.tree.map(np.array_equal, gains, again))
         assert memory is None
 
@@ -219,15 +219,15 @@ def test_the_open_loop_plays_by_the_clock_and_knows_one_reference() -> None:
     config = preset("memory", tau_z=5.0)
     controller = reference_controller("open_loop", config)
     assert isinstance(controller, OpenLoop)
-    bench, params = make_bench(config)
+    task, params = make_task(config)
     for seed in (0, 1):  # whatever it is shown
-        _, state = bench.start(jax.random.key(seed), params, jnp.asarray(0.9 * seed))
-        sight = see(bench, params, state)
-        memory = controller.start(params, sight)
+        _, state = task.start(jax.random.key(seed), params, jnp.asarray(0.9 * seed))
+        seen = controller_input(task, params, state)
+        memory = controller.start(params, seen)
         for step in range(3):
-            gains, memory = controller.act(params, memory, sight)
+            gains, memory = controller.act(params, memory, seen)
             np.testing.assert_array_equal(gains.eta, controller.eta[step])
-        after, _ = controller.act(params, jnp.asarray(10_000), sight)
+        after, _ = controller.act(params, jnp.asarray(10_000), seen)
         np.testing.assert_array_equal(after.eta, controller.eta[-1])
     assert change("memory", 5.0, "open_loop") < -96
     other = config.replace(reference="fast")
@@ -239,16 +239,16 @@ def test_the_open_loop_plays_by_the_clock_and_knows_one_reference() -> None:
 def test_with_enough_torque_the_clairvoyant_reaches_its_velocity_in_one_step(delay: int) -> None:
     """It inverts the plant: hidden memory, true payload, friction, and torques still on their way."""
     config = preset("memory", eta_max=(1e4, 1e4), shield=False, substeps=1, delay=delay, initial_std=0.05)
-    bench, params = make_bench(config)
+    task, params = make_task(config)
     controller = Clairvoyant(params.law.box.upper, approach=jnp.asarray(20.0))
-    _, state = bench.start(jax.random.key(0), params, jnp.asarray(1.4))
+    _, state = task.start(jax.random.key(0), params, jnp.asarray(1.4))
     state = state._replace(plant=state.plant._replace(z=jnp.array([9.0, -6.0])), pending=jnp.full((delay, 2), 15.0))
     errors = []
     for step in range(4 + delay):
-        gains, _ = controller.act(params, None, see(bench, params, state))
-        before = bench.target(state, params).q - state.plant.q
-        state, _ = bench.apply(jax.random.key(1), state, gains, params)
-        wanted = bench.target(state, params).dq + 20.0 * before
+        gains, _ = controller.act(params, None, controller_input(task, params, state))
+        before = task.target(state, params).q - state.plant.q
+        state, _ = task.apply(jax.random.key(1), state, gains, params)
+        wanted = task.target(state, params).dq + 20.0 * before
         if step >= delay:  # from here on its own torques are applied
             errors.append(np.abs(np.asarray(state.plant.dq - wanted)).max())
     assert max(errors) < 1e-3
@@ -263,4 +263,4 @@ def test_the_clairvoyant_knows_what_is_pending(delay: int) -> None:
 
 def test_unknown_controller_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"controller must be one of baseline, .*clairvoyant; got 'pid'"):
-        reference_controller("pid", BenchConfig())
+        reference_controller("pid", TaskConfig())

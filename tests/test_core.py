@@ -30,11 +30,11 @@ encoder = encoders.make_encoder(incrt.EncoderConfig(), config.window, config.obs
 contexts = jax.numpy.ones((4, config.window, config.observation_dim))
 encoder.features(encoder.init(jax.random.key(0)), encoder.first_mask, contexts)
 import pathlib, tempfile
-from incrt.compiled import keep_compiled
+from incrt.storage.cache import keep_compiled
 from small_runs import BENCH, ENCODER, RUNTIME, SAC
 keep_compiled()
 with tempfile.TemporaryDirectory() as folder:
-    incrt.train([incrt.bench_job(folder, 0, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC)])
+    incrt.train([incrt.task_job(folder, 0, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC)])
     incrt.evaluate(BENCH, incrt.load_policy(pathlib.Path(folder) / "policy.safetensors"))
 try:
     incrt.sb3

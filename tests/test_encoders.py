@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from incrt.config import ENCODERS, EncoderConfig
-from incrt.encoders import Encoded, Encoder, _is_for_gpu, head_features, make_encoder, parameter_count
-from incrt.layers import Dense
+from incrt.heads.encoders import Encoded, Encoder, _is_for_gpu, head_features, make_encoder, parameter_count
+from incrt.heads.layers import Dense
 
 WINDOW, OBSERVED = 20, 11
 contexts = jax.random.normal(jax.random.key(1), (5, WINDOW, OBSERVED))
@@ -179,8 +179,8 @@ def test_recurrent_encoders_are_the_same_unrolled(kind: str, monkeypatch: pytest
         return jax.grad(lambda p: jnp.sum(encoder.features(p, encoder.first_mask, contexts) ** 3))(params)
 
     looped = gradient()
-    monkeypatch.setattr("incrt.encoders._is_for_gpu", lambda: True)
-    monkeypatch.setattr("incrt.encoders._UNROLLED", 7)  # which does not divide the window
+    monkeypatch.setattr("incrt.heads.encoders._is_for_gpu", lambda: True)
+    monkeypatch.setattr("incrt.heads.encoders._UNROLLED", 7)  # which does not divide the window
     assert str(jax.make_jaxpr(gradient)()).count("unroll=7") == 2
     for one, other in zip(jax.tree.leaves(gradient()), jax.tree.leaves(looped), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

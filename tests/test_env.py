@@ -16,8 +16,8 @@ from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
 import incrt
-from incrt.bench import make_bench
-from incrt.env import StribeckEnv
+from incrt.arm.task import make_task
+from incrt.arm.gym import StribeckEnv
 
 
 def make(**fields: Any) -> gym.Env[Any, Any]:
@@ -78,15 +78,15 @@ def test_successive_episodes_differ() -> None:
 
 def test_environment_and_vmapped_bench_give_the_same_trajectory() -> None:
     config = incrt.preset("memory", horizon=200, initial_std=0.0, payload_std=0.0)
-    bench, params = make_bench(config)
+    task, params = make_task(config)
     payloads = np.linspace(0, 1.5, 4)
     actions = np.random.default_rng(1).uniform(-1, 1, (200, 6)).astype(np.float32)
 
     def functional(payload: jnp.ndarray) -> tuple[Any, Any]:
-        observation, state = bench.start(jax.random.key(0), params, payload)
+        observation, state = task.start(jax.random.key(0), params, payload)
 
         def step(state: Any, action: jnp.ndarray) -> tuple[Any, tuple[Any, Any]]:
-            obs, state, reward, _, _ = bench.step_env(jax.random.key(0), state, action, params)
+            obs, state, reward, _, _ = task.step_env(jax.random.key(0), state, action, params)
             return state, (obs, reward)
 
         return observation, jax.lax.scan(step, state, jnp.asarray(actions))[1]

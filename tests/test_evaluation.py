@@ -8,28 +8,28 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from incrt.bench import Params, make_bench
-from incrt.config import BenchConfig, preset
-from incrt.control import Gains
-from incrt.controllers import Constant, Sight
-from incrt.evaluation import (
-    Trajectory,
+from incrt.arm.task import Params, make_task
+from incrt.config import TaskConfig, preset
+from incrt.arm.law import Gains
+from incrt.controllers.classical import Constant, ControllerInput
+from incrt.controllers.evaluation import (
+    Rollout,
     evaluate,
     evaluate_policy,
     headroom_closed,
     summarise,
 )
-from incrt.tuning import reference_controller
+from incrt.controllers.tuning import reference_controller
 
 
 def test_metrics_on_a_trajectory_made_by_hand() -> None:
-    config = BenchConfig(eval_payloads=(0.0, 1.0), eval_rollouts=1, horizon=4, torque_limit=(2.0, 9.0))
+    config = TaskConfig(eval_payloads=(0.0, 1.0), eval_rollouts=1, horizon=4, torque_limit=(2.0, 9.0))
     e = jnp.stack([jnp.full((4, 2), 0.3), jnp.array([[0.0, 0.0], [0.6, 0.8], [0.0, 0.0], [0.0, 0.0]])])
     torque = jnp.zeros((2, 4, 2)).at[0, :, 0].set(jnp.array([0.0, 2.0, -1.0, -1.0]))
     eta = jnp.zeros((2, 4, 1, 2)).at[0, 0, 0, 0].set(-25.0)
     flags = jnp.zeros((2, 4), bool).at[0, 0].set(True)
     nothing = jnp.zeros(())
-    trajectory = Trajectory(
+    recorded = Rollout(
         time=nothing,
         q=nothing,
         q_d=nothing,
@@ -40,7 +40,7 @@ def test_metrics_on_a_trajectory_made_by_hand() -> None:
         shield_active=flags,
         shield_feasible=~flags,
     )
-    found = summarise(config, trajectory)
+    found = summarise(config, recorded)
     assert found.per_payload == pytest.approx({"0.0": 0.3 * math.sqrt(2), "1.0": 0.5})
     assert found.rmse == pytest.approx((0.3 * math.sqrt(2) + 0.5) / 2)
     assert found.max_error == pytest.approx(1.0)
@@ -53,9 +53,9 @@ def test_metrics_on_a_trajectory_made_by_hand() -> None:
 
 
 def test_a_diverged_rollout_is_infinitely_bad_and_no_success() -> None:
-    config = BenchConfig(eval_payloads=(0.0,), eval_rollouts=2, horizon=3)
-    _, trajectory = evaluate(config, reference_controller("baseline", config))
-    found = summarise(config, trajectory._replace(e=trajectory.e.at[0, 1].set(jnp.nan)))
+    config = TaskConfig(eval_payloads=(0.0,), eval_rollouts=2, horizon=3)
+    _, recorded = evaluate(config, reference_controller("baseline", config))
+    found = summarise(config, recorded._replace(e=recorded.e.at[0, 1].set(jnp.nan)))
     assert found.rmse == math.inf
     assert not found.success
 
@@ -63,9 +63,9 @@ def test_a_diverged_rollout_is_infinitely_bad_and_no_success() -> None:
 def test_evaluation_is_repeatable_and_its_rollouts_differ() -> None:
     config = preset("memory")
     controller = reference_controller("baseline", config)
-    first, trajectory = evaluate(config, controller)
+    first, recorded = evaluate(config, controller)
     assert evaluate(config, controller)[0] == first
-    starts = np.asarray(trajectory.q[:, 0])
+    starts = np.asarray(recorded.q[:, 0])
     assert len(np.unique(starts, axis=0)) == 15
 
 
@@ -90,7 +90,7 @@ def test_other_conditions_change_the_result(scenario: dict[str, Any]) -> None:
 
 def test_any_function_of_contexts_is_evaluated_on_the_same_rollouts() -> None:
     config = preset("memory", noise_velocity=0.05, window=4, horizon=60)
-    params = make_bench(config)[1]
+    params = make_task(config)[1]
     action = np.linspace(-1, 1, 6, dtype=np.float32)
     seen = []
 
@@ -98,10 +98,10 @@ def test_any_function_of_contexts_is_evaluated_on_the_same_rollouts() -> None:
         seen.append(contexts)
         return np.tile(action, (15, 1))
 
-    expected, trajectory = evaluate(config, Constant(params.law.box.from_unit(jnp.asarray(action))))
+    expected, recorded = evaluate(config, Constant(params.law.box.from_unit(jnp.asarray(action))))
     found, by_policy = evaluate_policy(config, policy)
     assert found.rmse == pytest.approx(expected.rmse, rel=1e-5)
-    np.testing.assert_allclose(by_policy.e, trajectory.e, atol=1e-5)
+    np.testing.assert_allclose(by_policy.e, recorded.e, atol=1e-5)
     assert seen[0].shape == (15, 4, 11)
     np.testing.assert_array_equal(seen[0][:, 0], seen[0][:, -1])
     np.testing.assert_array_equal(seen[5][:, 1:], seen[6][:, :-1])
@@ -115,10 +115,10 @@ def test_a_policy_with_wrong_actions_is_refused() -> None:
 class NotAPytree:
     """Has the functions but no leaves that JAX knows."""
 
-    def start(self, params: Params, sight: Sight) -> None:
+    def start(self, params: Params, seen: ControllerInput) -> None:
         """Remember nothing."""
 
-    def act(self, params: Params, memory: None, sight: Sight) -> tuple[Gains, None]:
+    def act(self, params: Params, memory: None, seen: ControllerInput) -> tuple[Gains, None]:
         return params.law.box.lower, None
 
 
@@ -132,7 +132,7 @@ def test_gains_outside_the_box_are_cut_to_it() -> None:
     """A controller of one's own may propose anything; with and without shield the box holds."""
     for shield in (True, False):
         config = preset("memory", shield=shield, horizon=50)
-        box = make_bench(config)[1].law.box
+        box = make_task(config)[1].law.box
         wild = Gains(jnp.full(2, 90.0), jnp.full(2, 20.0), jnp.full((1, 2), -99.0))
         for low, high, values in zip(box.lower, box.upper, evaluate(config, Constant(wild))[1].gains, strict=True):
             assert np.all((values >= low) & (values <= high))
@@ -140,12 +140,12 @@ def test_gains_outside_the_box_are_cut_to_it() -> None:
 
 def test_delay_shifts_the_applied_torque() -> None:
     config = preset("memory", delay=2)
-    bench, params = make_bench(config)
-    _, state = bench.start(jax.random.key(0), params, jnp.asarray(0.5))
+    task, params = make_task(config)
+    _, state = task.start(jax.random.key(0), params, jnp.asarray(0.5))
     gains = params.law.box.upper
     computed, applied = [], []
     for _ in range(6):
-        state, outcome = bench.apply(jax.random.key(0), state, gains, params)
+        state, outcome = task.apply(jax.random.key(0), state, gains, params)
         computed.append(outcome.torque)
         applied.append(state.torque)
     np.testing.assert_array_equal(np.asarray(applied[:2]), 0)

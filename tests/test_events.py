@@ -11,12 +11,12 @@ import pytest
 import torch
 from jax import Array
 
-from incrt.adam import adam
-from incrt.attention import Heads, attend, hold_inactive, init_attention, map_heads
-from incrt.certificates import Policy, unit_gains
-from incrt.encoders import Encoded
-from incrt.events import Learned, grow, prune
-from incrt.layers import init_mlp, init_norm, mlp
+from incrt.heads.adam import adam
+from incrt.heads.attention import Heads, attend, hold_inactive, init_attention, map_heads
+from incrt.heads.certificates import Policy, unit_gains
+from incrt.heads.encoders import Encoded
+from incrt.heads.growth import Learned, grow, prune
+from incrt.heads.layers import init_mlp, init_norm, mlp
 
 WINDOW, OBSERVED, D_K, K_MAX = 6, 5, 4, 8
 D_MODEL = K_MAX * D_K
@@ -299,4 +299,4 @@ def test_with_carry_a_grown_head_moves_as_a_fresh_parameter_of_pytorch() -> None
         moved.append(float(jnp.max(jnp.abs(naive_step))) / RATE)
     found = params.encoder.body.heads.w_q[2]
     np.testing.assert_allclose(found - ours, theirs.detach().numpy() - np.asarray(ours), rtol=1e-3, atol=1e-7)
-    assert max(moved) > 6  # what the docstring of incrt.adam says of a shared count
+    assert max(moved) > 6  # what the docstring of incrt.heads.adam says of a shared count

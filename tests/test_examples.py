@@ -13,12 +13,12 @@ import pytest
 from by_path import load
 from gymnax.environments.classic_control.pendulum import Pendulum
 
-from incrt.config import EncoderConfig, RuntimeConfig
+from incrt.config import EncoderConfig, HeadsConfig
 from incrt.report.outcomes import Outcome, from_csv
 from incrt.report.selection import representative
-from incrt.sac import Progress, Run, Saved, deterministic_returns, policy_of
-from incrt.sac.environment import dimensions
-from incrt.sac.progress import Failure, first_progress
+from incrt.engine import Progress, Run, Checkpoint, deterministic_returns, policy_of
+from incrt.engine.environment import dimensions
+from incrt.engine.progress import Failure, first_progress
 
 STEPS = 1500
 
@@ -32,13 +32,13 @@ def shortened(run: Run) -> Run:
     return dataclasses.replace(
         run,
         encoder=EncoderConfig(k_max=2, d_k=8),
-        runtime=RuntimeConfig(check_every=250),
+        runtime=HeadsConfig(check_every=250),
         sac=run.sac.replace(batch=32, hidden=(16,)),
     )
 
 
 @pytest.fixture(scope="module")
-def trained() -> tuple[Saved, list[str]]:
+def trained() -> tuple[Checkpoint, list[str]]:
     """How a short run ended, and the lines that were printed."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -89,14 +89,14 @@ def test_seeds_share_a_program() -> None:
 # --- training ------------------------------------------------------------------------------------------------------
 
 
-def test_a_short_training_is_sound_to_its_end(trained: tuple[Saved, list[str]]) -> None:
+def test_a_short_training_is_sound_to_its_end(trained: tuple[Checkpoint, list[str]]) -> None:
     saved, printed = trained
     assert saved.progress.failure is None
     assert saved.progress.step == STEPS
     assert [int(line.split()[3]) for line in printed] == list(range(250, STEPS + 1, 250))
 
 
-def test_a_head_grows_and_its_certificate_holds(trained: tuple[Saved, list[str]]) -> None:
+def test_a_head_grows_and_its_certificate_holds(trained: tuple[Checkpoint, list[str]]) -> None:
     saved, printed = trained
     (certificate,) = saved.progress.certificates
     assert (certificate.step, certificate.jump, certificate.holds) == (750, 0.0, True)
@@ -106,7 +106,7 @@ def test_a_head_grows_and_its_certificate_holds(trained: tuple[Saved, list[str]]
     assert printed[2].endswith("jump 0")
 
 
-def test_the_return_of_an_episode_is_that_of_a_plain_loop(trained: tuple[Saved, list[str]]) -> None:
+def test_the_return_of_an_episode_is_that_of_a_plain_loop(trained: tuple[Checkpoint, list[str]]) -> None:
     run, state = trained[0].progress.run, trained[0].state
     policy = policy_of(run, state)
     returns = deterministic_returns(run, policy, 3, jax.random.key(5))

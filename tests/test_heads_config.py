@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 import incrt
 from incrt.config import (
     EncoderConfig,
-    RuntimeConfig,
+    HeadsConfig,
     encoder_preset,
     runtime_preset,
 )
 
 
 def test_defaults_are_the_papers_table_4() -> None:
-    encoder, runtime = EncoderConfig(), RuntimeConfig()
+    encoder, runtime = EncoderConfig(), HeadsConfig()
     assert (encoder.k_max, encoder.heads_at_start, encoder.d_k, encoder.d_model) == (8, 1, 16, 128)
     assert (runtime.k_min, runtime.eps_grow, runtime.eps_prune) == (1, 0.1, 1e-3)
     assert (runtime.delta_grow, runtime.delta_prune, runtime.grace, runtime.check_every) == (3, 3, 2000, 500)
@@ -28,7 +28,7 @@ def test_defaults_are_the_papers_table_4() -> None:
 
 
 def test_presets_differ_in_normalisation_and_bookkeeping() -> None:
-    assert (encoder_preset("memory"), runtime_preset("memory")) == (EncoderConfig(), RuntimeConfig())
+    assert (encoder_preset("memory"), runtime_preset("memory")) == (EncoderConfig(), HeadsConfig())
     assert (encoder_preset().layer_norm, encoder_preset("paper").layer_norm) == (True, False)
     assert (runtime_preset().optimiser, runtime_preset("paper").optimiser) == ("carry", "rebuild")
     assert encoder_preset("paper", k_max=16).d_model == 256
@@ -45,10 +45,10 @@ def test_width_and_heads_at_the_start() -> None:
 
 
 def test_thresholds() -> None:
-    assert RuntimeConfig().share_threshold(4) == 1e-3
-    assert RuntimeConfig(share="relative", eps_prune=0.5).share_threshold(4) == 0.125
-    assert RuntimeConfig().asks_for_growth(2, 1)
-    assert not RuntimeConfig(eps_grow=1.0).asks_for_growth(2, 1)
+    assert HeadsConfig().share_threshold(4) == 1e-3
+    assert HeadsConfig(share="relative", eps_prune=0.5).share_threshold(4) == 0.125
+    assert HeadsConfig().asks_for_growth(2, 1)
+    assert not HeadsConfig(eps_grow=1.0).asks_for_growth(2, 1)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,16 @@ def test_thresholds() -> None:
         (EncoderConfig, {"k_init": "one"}, "k_init must be a number"),
         (EncoderConfig, {"k_max": 1.5}, "k_max must be a whole number >= 1"),
         (EncoderConfig, {"layer_norm": 1}, "layer_norm must be True or False"),
-        (RuntimeConfig, {"grace": 100}, "grace must be at least check_every = 500, got 100"),
-        (RuntimeConfig, {"alpha": 1.0}, "alpha must be a number > 0 and < 1, got 1.0"),
-        (RuntimeConfig, {"eps_grow": -0.1}, "eps_grow must be a number >= 0"),
-        (RuntimeConfig, {"eps_prune": 0}, "eps_prune must be a number > 0"),
-        (RuntimeConfig, {"eps_prune": math.nan}, "eps_prune must be a number > 0"),
-        (RuntimeConfig, {"delta_grow": 0}, "delta_grow must be a whole number >= 1"),
-        (RuntimeConfig, {"tokens": 1}, "tokens must be at least 2"),
-        (RuntimeConfig, {"rank": "nuclear"}, "rank must be one of energy, entropy, stable, participation"),
-        (RuntimeConfig, {"share": None}, "share must be one of absolute, relative; got None"),
-        (RuntimeConfig, {"optimiser": "keep"}, "optimiser must be one of carry, rebuild; got 'keep'"),
+        (HeadsConfig, {"grace": 100}, "grace must be at least check_every = 500, got 100"),
+        (HeadsConfig, {"alpha": 1.0}, "alpha must be a number > 0 and < 1, got 1.0"),
+        (HeadsConfig, {"eps_grow": -0.1}, "eps_grow must be a number >= 0"),
+        (HeadsConfig, {"eps_prune": 0}, "eps_prune must be a number > 0"),
+        (HeadsConfig, {"eps_prune": math.nan}, "eps_prune must be a number > 0"),
+        (HeadsConfig, {"delta_grow": 0}, "delta_grow must be a whole number >= 1"),
+        (HeadsConfig, {"tokens": 1}, "tokens must be at least 2"),
+        (HeadsConfig, {"rank": "nuclear"}, "rank must be one of energy, entropy, stable, participation"),
+        (HeadsConfig, {"share": None}, "share must be one of absolute, relative; got None"),
+        (HeadsConfig, {"optimiser": "keep"}, "optimiser must be one of carry, rebuild; got 'keep'"),
     ],
 )
 def test_bad_values_are_refused_by_field_and_accepted_range(kind: Any, changes: dict[str, Any], message: str) -> None:
@@ -77,7 +77,7 @@ def test_bad_values_are_refused_by_field_and_accepted_range(kind: Any, changes: 
         kind(**changes)
 
 
-FIELDS = [(kind, field.name) for kind in (EncoderConfig, RuntimeConfig) for field in dataclasses.fields(kind)]
+FIELDS = [(kind, field.name) for kind in (EncoderConfig, HeadsConfig) for field in dataclasses.fields(kind)]
 ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.lists(st.floats()))
 
 

@@ -105,9 +105,9 @@ def test_studies_come_in_the_order_of_their_files() -> None:
 def test_each_variant_s_own_controllers_come_in_the_order_of_the_cells() -> None:
     (study,) = [each for each in WHOLE.studies if each.name == "static"]
     some = [each for each in WHOLE.references if each.study == "static"]
-    # All variants share a bench at 1 s; at 2 s each has its own.
+    # All variants share a task at 1 s; at 2 s each has its own.
     settings = {
-        cell: parts | {"bench": parts["bench"] | ({"eta_max": cell} if "2 s" in cell else {})}
+        cell: parts | {"task": parts["task"] | ({"eta_max": cell} if "2 s" in cell else {})}
         for cell, parts in study.configuration.items()
     }
     wanted = [each for each in some if each.tau_z == 1.0] + [
@@ -206,25 +206,25 @@ def test_studies_share_what_only_one_of_them_has_as_in_one_folder() -> None:
 
 
 def _small_study(
-    name: str, preset: str, benches: dict[str, dict[str, Any]], conditions: dict[str, dict[str, Any]]
+    name: str, preset: str, tasks: dict[str, dict[str, Any]], conditions: dict[str, dict[str, Any]]
 ) -> StudyRecord:
-    """A study at 5 s whose variants differ in their benches."""
+    """A study at 5 s whose variants differ in their tasks."""
     return replace(
         FIRST,
         name=name,
         preset=preset,
         seeds=(1, 2),
-        variants=tuple(benches),
+        variants=tuple(tasks),
         compare={},
-        regimes=tuple(dict.fromkeys((5.0, bench["window"]) for bench in benches.values())),
+        regimes=tuple(dict.fromkeys((5.0, task["window"]) for task in tasks.values())),
         conditions=conditions,
-        configuration={cell_name(variant, 5.0): {"bench": bench} for variant, bench in benches.items()},
+        configuration={cell_name(variant, 5.0): {"task": task} for variant, task in tasks.items()},
     )
 
 
 def test_what_is_shared_is_named_as_the_study_that_shares_it_names_it() -> None:
-    bench = {"window": 20, "eta_max": 8}
-    first = _small_study("first", "memory", {"its": bench}, {"heavy": {"payload": 2}})
+    task = {"window": 20, "eta_max": 8}
+    first = _small_study("first", "memory", {"its": task}, {"heavy": {"payload": 2}})
     rows = [
         replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=seed, condition=name, folder=f"{seed}")
         for seed in (1, 2)
@@ -238,10 +238,10 @@ def test_what_is_shared_is_named_as_the_study_that_shares_it_names_it() -> None:
     second = _small_study(
         "second",
         "paper",
-        {"long": bench | {"window": 50}, "same": bench, "wide": bench | {"eta_max": 16}},
+        {"long": task | {"window": 50}, "same": task, "wide": task | {"eta_max": 16}},
         {"heavy": {"payload": 3}, "2 kg": {"payload": 2}},
     )
-    # What controllers on the same bench have in a study that comes later is not what is shared.
+    # What controllers on the same task have in a study that comes later is not what is shared.
     third = replace(first, name="third")
     one = replace(WHOLE, studies=[first], outcomes=rows, references=controllers)
     of_third = [replace(each, study="third", rmse=0.5) for each in controllers]
@@ -260,8 +260,8 @@ def test_what_is_shared_is_named_as_the_study_that_shares_it_names_it() -> None:
 
 def test_a_test_alone_is_no_run() -> None:
     """Of a run whose outcome in its training's own conditions is not there, others share only what is."""
-    bench = {"window": 20}
-    first = _small_study("first", "memory", {"its": bench}, {"heavy": {"payload": 2}})
+    task = {"window": 20}
+    first = _small_study("first", "memory", {"its": task}, {"heavy": {"payload": 2}})
     second = replace(first, name="second", conditions={})
     row = replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=1, condition="heavy")
     one, other = (replace(WHOLE, studies=[study], outcomes=[], references=[]) for study in (first, second))
@@ -293,9 +293,9 @@ def test_a_folder_that_contradicts_itself_is_refused() -> None:
 
 
 def test_two_outcomes_of_one_test_are_refused_also_under_two_names() -> None:
-    bench = {"window": 20}
+    task = {"window": 20}
     first, second = (
-        _small_study(name, "memory", {"its": bench}, {condition: {"payload": 2}})
+        _small_study(name, "memory", {"its": task}, {condition: {"payload": 2}})
         for name, condition in (("first", "heavy"), ("second", "2 kg"))
     )
     row = replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=1, condition="heavy")
@@ -328,7 +328,7 @@ def test_a_run_that_was_trained_twice_is_refused_also_where_other_studies_name_i
         ({"trained_by": ("main",)}, "trained_by: .* and "),
         (
             {"configuration": FIRST.configuration | {CELL: {"sac": {"steps": 9}}}},
-            r"runtime, tau_z = 1 s, bench.preset: 'memory', and None",
+            r"runtime, tau_z = 1 s, task.preset: 'memory', and None",
         ),
         (
             {"configuration": FIRST.configuration | {CELL: FIRST.configuration[CELL] | {"sac": {"steps": 9}}}},

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from incrt.bench import State, make_bench
-from incrt.config import BenchConfig, preset
-from incrt.evaluation import evaluation_draws, see
-from incrt.phase1 import Surrogate, _window_gradients, surrogate
-from incrt.tuning import reference_controller
+from incrt.arm.task import State, make_task
+from incrt.config import TaskConfig, preset
+from incrt.controllers.evaluation import controller_input, evaluation_draws
+from incrt.offline import Surrogate, _window_gradients, surrogate
+from incrt.controllers.tuning import reference_controller
 
 
-def small(**changes: Any) -> BenchConfig:
+def small(**changes: Any) -> TaskConfig:
     return preset("memory", tau_z=2.0, horizon=30, window=6, eval_payloads=(0.0, 1.5), eval_rollouts=2, **changes)
 
 
@@ -22,10 +22,10 @@ def small(**changes: Any) -> BenchConfig:
 def test_gradients_are_those_of_finite_differences() -> None:
     """The cost of one window, rolled out step by step with the memory nudged, by central differences."""
     config = small(noise_position=1e-3, noise_velocity=1e-2)
-    bench, params = make_bench(config, dtype=jnp.float64)
+    task, params = make_task(config, dtype=jnp.float64)
     keys, payloads = evaluation_draws(config)
     baseline = jax.tree.map(lambda x: x.astype(jnp.float64), reference_controller("baseline", config))
-    found = _window_gradients(bench, config.window, params, baseline, keys, payloads)
+    found = _window_gradients(task, config.window, params, baseline, keys, payloads)
     assert found.shape == (4, 25, 6, 2)
     rollout, begin = 3, 17
 
@@ -33,12 +33,12 @@ def test_gradients_are_those_of_finite_differences() -> None:
     def cost(pushes: jax.Array) -> jax.Array:
         """Of the window, reached from the start of the episode."""
         start_key, noise_key = jax.random.split(keys[rollout])
-        _, first = bench.start(start_key, params, payloads[rollout])
+        _, first = task.start(start_key, params, payloads[rollout])
 
         def step(state: State, push: jax.Array) -> tuple[State, jax.Array]:
             state = state._replace(plant=state.plant._replace(z=state.plant.z + push))
-            gains, _ = baseline.act(params, None, see(bench, params, state))
-            state, outcome = bench.apply(jax.random.fold_in(noise_key, state.time), state, gains, params)
+            gains, _ = baseline.act(params, None, controller_input(task, params, state))
+            state, outcome = task.apply(jax.random.fold_in(noise_key, state.time), state, gains, params)
             return state, -outcome.reward
 
         return jnp.sum(jax.lax.scan(step, first, jnp.concatenate([jnp.zeros((begin, 2)), pushes]))[1][begin:])
@@ -53,10 +53,10 @@ def test_gradients_are_those_of_finite_differences() -> None:
 
 def test_the_choice_is_the_energy_of_the_autocovariance() -> None:
     config = small()
-    bench, params = make_bench(config)
+    task, params = make_task(config)
     keys, payloads = evaluation_draws(config)
     baseline = reference_controller("baseline", config)
-    gradients = np.asarray(_window_gradients(bench, 6, params, baseline, keys, payloads), float).reshape(-1, 12)
+    gradients = np.asarray(_window_gradients(task, 6, params, baseline, keys, payloads), float).reshape(-1, 12)
     centred = gradients - gradients.mean(0)
     sigma = np.linalg.svd(centred.T @ centred, compute_uv=False)
     part = sigma / sigma.sum()

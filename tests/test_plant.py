@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from jax import Array
 from scipy.integrate import solve_ivp
 
-from incrt.config import REFERENCES, BenchConfig
-from incrt.plant import (
+from incrt.config import REFERENCES, TaskConfig
+from incrt.arm.plant import (
     Plant,
     PlantState,
     Robot,
     _stick_or_slip,
     control_step,
     make_plant,
-    make_reference,
+    make_trajectory,
     substep,
 )
 
-CONFIG = BenchConfig()
+CONFIG = TaskConfig()
 STEP = jax.jit(control_step, static_argnames="substeps")
 
 
@@ -245,7 +245,7 @@ def test_regimes_differ_within_one_batch() -> None:
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_reference_derivatives_are_its_derivatives(name: str) -> None:
-    reference = make_reference(CONFIG.replace(reference=name))
+    reference = make_trajectory(CONFIG.replace(reference=name))
     for time in (0.0, 0.7, 4.2):
         target = reference.at(jnp.asarray(time))
         np.testing.assert_allclose(target.dq, jax.jacfwd(lambda t: reference.at(t).q)(time), atol=1e-5)
@@ -253,5 +253,5 @@ def test_reference_derivatives_are_its_derivatives(name: str) -> None:
 
 
 def test_the_papers_reference_is_the_papers() -> None:
-    target = make_reference(CONFIG).at(jnp.asarray(1.3))
+    target = make_trajectory(CONFIG).at(jnp.asarray(1.3))
     np.testing.assert_allclose(target.q, [0.5 * np.sin(1.3), 0.3 * np.sin(1.5 * 1.3)], rtol=1e-6)

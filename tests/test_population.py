@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from small_runs import ENCODER, RUNTIME, SAC, small_run
 
-from incrt.certificates import GrowCertificate, PruneCertificate
-from incrt.runtime import first_state
-from incrt.sac.group import Group
-from incrt.sac.population import News, Population, arrange, find_device
-from incrt.sac.progress import Failure, Report, Run, Saved, first_progress
-from incrt.sac.run import RunState
-from incrt.sac.stack import Stack
+from incrt.heads.certificates import GrowCertificate, PruneCertificate
+from incrt.heads.triggers import first_state
+from incrt.engine.device_loop import Group
+from incrt.engine.population import News, Population, arrange, find_device
+from incrt.engine.progress import Failure, Report, Run, Checkpoint, first_progress
+from incrt.engine.step import RunState
+from incrt.engine.batch import Stack
 
 CPU = find_device("cpu")
 
 
-def trained(runs: Sequence[Run]) -> tuple[Population, dict[int, Saved], list[News]]:
+def trained(runs: Sequence[Run]) -> tuple[Population, dict[int, Checkpoint], list[News]]:
     """The runs at their end."""
     population = Population(runs, "cpu")
     news = list(population.train(save_every=1000))
@@ -298,7 +298,7 @@ def test_the_host_lags_behind_only_where_no_event_can_come_of_it(monkeypatch: py
         seen.append([report.metrics.step for report in group.advance()])
     assert seen == [[], [20], [40, 60], [], [80], [100], [120, 140]]  # heads grow at 60 and 140
     assert_same(group.states()[0], alone(42))
-    monkeypatch.setattr("incrt.sac.stack.can_act", lambda *_: False)
+    monkeypatch.setattr("incrt.engine.batch.can_act", lambda *_: False)
     with pytest.raises(RuntimeError, match="the check at step 60 came to an event, which can_act had ruled out"):
         advanced(batch([small_run(42)], lags=True))
 
@@ -329,7 +329,7 @@ def test_runs_that_can_train_together_are_found() -> None:
 def test_stop_ends_the_training_and_gives_every_run_to_be_saved() -> None:
     population = Population([small_run(seed) for seed in range(3)], "cpu")
     asked: list[bool] = []
-    saved: list[tuple[int, Saved]] = []
+    saved: list[tuple[int, Checkpoint]] = []
     for news in population.train(save_every=1000, stop=lambda: bool(asked)):
         asked.append(True)
         saved += news.saved

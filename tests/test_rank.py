@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from incrt.config import RANKS
-from incrt.rank import effective_rank, rank_of, singular_values
+from incrt.heads.rank import effective_rank, rank_of, singular_values
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 

@@ -1,4 +1,4 @@
-"""Batches as tasks of Ray, on this machine; ``python benchmarks/study_kill.py --backend ray`` has nodes that die."""
+"""Batches as assignments of Ray, on this machine; ``python benchmarks/study_kill.py --backend ray`` has nodes that die."""
 
 import time
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 import ray
-from small_studies import SMALL, TESTS, one_task, small_study
+from small_studies import SMALL, TESTS, one_assignment, small_study
 
-from incrt.sac.checkpoint import steps_saved
+from incrt.engine.checkpoint import steps_saved
 from incrt.studies.ray_backend import RayBackend
 from incrt.studies.schedule import How, Schedule
 from incrt.studies.store import Store, standing
-from incrt.studies.tasks import Task
+from incrt.studies.assignments import Assignment
 
 # Ray starts its processes by a fork and an exec; JAX warns of every fork.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -40,9 +40,9 @@ def test_a_study_is_finished_by_tasks(tmp_path: Path) -> None:
 
 def test_what_a_task_says_is_passed_on(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
-    task = one_task(store, small_study(tmp_path))
+    assignment = one_assignment(store, small_study(tmp_path))
     backend = RayBackend(None, "cpu", 1)
-    backend.start(Task(**{**vars(task), "device": "abacus"}))
+    backend.start(Assignment(**{**vars(assignment), "device": "abacus"}))
     (end,) = backend.ended(60)
     assert end.found is not None
     assert {words.split(";")[0] for words in end.found.problems.values()} == {"device must be one of auto, cpu, gpu"}
@@ -50,15 +50,15 @@ def test_what_a_task_says_is_passed_on(tmp_path: Path) -> None:
 
 def test_a_task_that_is_stopped_saves_what_was_done(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
-    task = one_task(store, small_study(tmp_path, SMALL.replace("steps = 140", "steps = 1000000")))
+    assignment = one_assignment(store, small_study(tmp_path, SMALL.replace("steps = 140", "steps = 1000000")))
     backend = RayBackend(None, "cpu", 1)
-    backend.start(task)
+    backend.start(assignment)
     until = time.monotonic() + 100
-    while not any(standing(run, TESTS).step for run in task.runs) and time.monotonic() < until:
+    while not any(standing(run, TESTS).step for run in assignment.runs) and time.monotonic() < until:
         time.sleep(0.1)
     backend.stop()
     assert len(backend.ended(60)) == 1
-    assert any(steps_saved(run.folder / "checkpoint") for run in task.runs)
+    assert any(steps_saved(run.folder / "checkpoint") for run in assignment.runs)
     assert backend.ended(0) == []
 
 

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from incrt.bench import make_bench
-from incrt.config import BenchConfig
-from incrt.sac.replay import (
+from incrt.arm.task import make_task
+from incrt.config import TaskConfig
+from incrt.engine.replay import (
     Batch,
     Replay,
     add,
@@ -254,8 +254,8 @@ def test_ages_of_an_endless_episode_stop_and_do_not_start_anew() -> None:
 
 
 def test_the_replay_of_the_bench_takes_three_megabytes() -> None:
-    bench, params = make_bench(BenchConfig())
-    observed, actions = bench.observation_space(params).shape[0], bench.num_actions
+    task, params = make_task(TaskConfig())
+    observed, actions = task.observation_space(params).shape[0], task.num_actions
     assert (observed, actions) == (11, 6)
     shapes = jax.eval_shape(partial(empty, 50_000, observed, actions))
     assert sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes)) <= 3_000_000

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incrt.config import RuntimeConfig
-from incrt.runtime import Decision, RuntimeState, can_act, check, first_state, is_check, is_cooling
+from incrt.config import HeadsConfig
+from incrt.heads.triggers import Decision, RuntimeState, can_act, check, first_state, is_check, is_cooling
 
 Signals = Callable[[RuntimeState], tuple[float, Sequence[float]]]
 
@@ -22,7 +22,7 @@ def even(state: RuntimeState) -> list[float]:
 
 
 def drive(
-    config: RuntimeConfig, mask: Sequence[bool], steps: int, signals: Signals
+    config: HeadsConfig, mask: Sequence[bool], steps: int, signals: Signals
 ) -> list[tuple[int, Decision, RuntimeState]]:
     """All checks up to ``steps``: step, decision, state after it."""
     state, checks = first_state(config, mask), []
@@ -47,7 +47,7 @@ def one_of(k_max: int) -> list[bool]:
 
 
 def test_defaults_grow_when_the_paper_does() -> None:
-    checks = drive(RuntimeConfig(), one_of(8), 50_000, always_high)
+    checks = drive(HeadsConfig(), one_of(8), 50_000, always_high)
     assert events(checks, "grow") == [1500, 4500, 7500, 10500, 13500, 16500, 19500]
     assert events(checks, "prune") == []
     assert [decision.head for _, decision, _ in checks if decision.action == "grow"] == [1, 2, 3, 4, 5, 6, 7]
@@ -55,13 +55,13 @@ def test_defaults_grow_when_the_paper_does() -> None:
 
 @pytest.mark.parametrize(("grace", "k_max", "last"), [(1000, 8, 13500), (5000, 8, 37500), (2000, 16, 43500)])
 def test_the_last_growth_is_where_the_schedule_ends(grace: int, k_max: int, last: int) -> None:
-    checks = drive(RuntimeConfig(grace=grace), one_of(k_max), 50_000, always_high)
+    checks = drive(HeadsConfig(grace=grace), one_of(k_max), 50_000, always_high)
     assert events(checks, "grow")[-1] == last
     assert checks[-1][2].k == k_max
 
 
 def test_reasons_in_words() -> None:
-    words = {step: decision.reason for step, decision, _ in drive(RuntimeConfig(), one_of(3), 9500, always_high)}
+    words = {step: decision.reason for step, decision, _ in drive(HeadsConfig(), one_of(3), 9500, always_high)}
     assert words[500] == "rank 46 > 1.1·1, confirmation 1 of 3"
     assert words[1500] == "rank 46 > 1.1·1, confirmation 3 of 3"
     assert words[2000] == "cooldown: 500 of 2000"
@@ -71,7 +71,7 @@ def test_reasons_in_words() -> None:
 
 def test_a_low_rank_asks_for_nothing_and_starts_the_count_anew() -> None:
     ranks = iter([46, 46, 1, 46, 46, 46])
-    checks = drive(RuntimeConfig(), one_of(8), 3000, lambda state: (next(ranks), even(state)))
+    checks = drive(HeadsConfig(), one_of(8), 3000, lambda state: (next(ranks), even(state)))
     assert events(checks, "grow") == [3000]
     assert checks[2][1].reason == "rank 1 <= 1.1·1"
     assert [state.grow_count for _, _, state in checks] == [1, 2, 0, 1, 2, 0]
@@ -79,7 +79,7 @@ def test_a_low_rank_asks_for_nothing_and_starts_the_count_anew() -> None:
 
 def test_growth_needs_more_than_the_threshold() -> None:
     """K (1 + eps) itself is not enough: 11 is not above 10·1.1."""
-    config = RuntimeConfig(delta_grow=1)
+    config = HeadsConfig(delta_grow=1)
     state = first_state(config, [True] * 10 + [False])
     assert check(config, state, 500, 11.0, even(state))[0].action == "noop"
     assert check(config, state, 500, 12.0, even(state))[0].action == "grow"
@@ -96,7 +96,7 @@ def weak_head(share: float) -> Signals:
 
 
 def test_a_weak_head_is_pruned_after_three_checks() -> None:
-    checks = drive(RuntimeConfig(), [True] * 4, 1500, weak_head(5e-4))
+    checks = drive(HeadsConfig(), [True] * 4, 1500, weak_head(5e-4))
     assert events(checks, "prune") == [1500]
     assert checks[0][1].reason == "rank 1 <= 1.1·4; share 0.0005 of head 1 < 0.001, confirmation 1 of 3"
     assert checks[-1][1] == Decision("prune", "share 0.0005 of head 1 < 0.001 for 3 checks", 1)
@@ -114,17 +114,17 @@ def test_a_weak_head_is_pruned_after_three_checks() -> None:
     ],
 )
 def test_the_share_rules_differ_by_the_uniform_share(share: float, rule: str, pruned: bool) -> None:
-    checks = drive(RuntimeConfig(share=rule), [True] * 4, 1500, weak_head(share))
+    checks = drive(HeadsConfig(share=rule), [True] * 4, 1500, weak_head(share))
     assert (events(checks, "prune") == [1500]) == pruned
 
 
 def test_the_relative_rule_says_what_the_share_is_held_against() -> None:
-    checks = drive(RuntimeConfig(share="relative", eps_prune=0.5), [True] * 4, 1500, weak_head(0.1))
+    checks = drive(HeadsConfig(share="relative", eps_prune=0.5), [True] * 4, 1500, weak_head(0.1))
     assert checks[-1][1].reason == "share 0.1 of head 1 < 0.5/4 for 3 checks"
 
 
 def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
-    config = RuntimeConfig(eps_prune=0.9, delta_prune=1, grace=500)
+    config = HeadsConfig(eps_prune=0.9, delta_prune=1, grace=500)
     strength = [0.3, 0.1, 0.2, 0.4]
 
     def signals(state: RuntimeState) -> tuple[float, Sequence[float]]:
@@ -137,7 +137,7 @@ def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
 
 
 def test_what_is_measured_of_an_inactive_head_does_not_matter() -> None:
-    config = RuntimeConfig(delta_prune=1, eps_prune=0.3)
+    config = HeadsConfig(delta_prune=1, eps_prune=0.3)
     state = first_state(config, [True, False, True])
     for stray in (float("nan"), 5.0, -1.0):
         decision, _ = check(config, state, 500, 1.0, [0.8, stray, 0.2])
@@ -145,14 +145,14 @@ def test_what_is_measured_of_an_inactive_head_does_not_matter() -> None:
 
 
 def test_a_share_at_the_threshold_is_not_weak() -> None:
-    config = RuntimeConfig(delta_prune=1, eps_prune=0.25)
+    config = HeadsConfig(delta_prune=1, eps_prune=0.25)
     state = first_state(config, [True, True])
     assert check(config, state, 500, 1.0, [0.75, 0.25])[0].action == "noop"
     assert check(config, state, 500, 1.0, [0.76, 0.24])[0].action == "prune"
 
 
 def test_growth_goes_before_pruning_and_only_one_happens() -> None:
-    config = RuntimeConfig(delta_grow=1, delta_prune=1)
+    config = HeadsConfig(delta_grow=1, delta_prune=1)
     state = first_state(config, [True, True, False])
     decision, after = check(config, state, 500, 46.0, [1.0, 0.0, 0.0])
     assert (decision.action, decision.head) == ("grow", 2)
@@ -161,7 +161,7 @@ def test_growth_goes_before_pruning_and_only_one_happens() -> None:
 
 
 def test_a_check_inside_the_cooldown_neither_measures_nor_counts() -> None:
-    config = RuntimeConfig()
+    config = HeadsConfig()
     state = RuntimeState((True, True, False), last_event=1500, grow_count=0, prune_counts=(0, 2, 0))
     decision, after = check(config, state, 3000, None, None)
     assert decision == Decision("noop", "cooldown: 1500 of 2000")
@@ -179,7 +179,7 @@ signals = st.lists(
     max_size=30,
 )
 configs = st.builds(
-    RuntimeConfig,
+    HeadsConfig,
     k_min=st.integers(1, 3),
     eps_grow=st.sampled_from([0.0, 0.1, 2.0]),
     eps_prune=st.sampled_from([1e-3, 0.2, 1.0]),
@@ -198,7 +198,7 @@ def normalised(strength: list[float], state: RuntimeState) -> list[float]:
 
 @given(config=configs, given_signals=signals, start=st.integers(3, 6))
 def test_under_arbitrary_signals_the_limits_hold(
-    config: RuntimeConfig, given_signals: list[tuple[float, list[float]]], start: int
+    config: HeadsConfig, given_signals: list[tuple[float, list[float]]], start: int
 ) -> None:
     state = first_state(config, [i < start for i in range(6)])
     weak_for = [0] * 6  # counted here on its own
@@ -241,7 +241,7 @@ def test_under_arbitrary_signals_the_limits_hold(
 
 @given(given_signals=signals, cut=st.integers(0, 29))
 def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[float, list[float]]], cut: int) -> None:
-    config = RuntimeConfig(eps_prune=0.1, delta_prune=2, grace=500)
+    config = HeadsConfig(eps_prune=0.1, delta_prune=2, grace=500)
     first = first_state(config, [True] * 3 + [False] * 3)
 
     def run(interrupted: bool) -> list[Decision]:
@@ -273,7 +273,7 @@ def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[f
     ],
 )
 def test_a_damaged_state_is_refused_by_field(changes: dict[str, Any], message: str) -> None:
-    good = first_state(RuntimeConfig(), [True, False]).to_json()
+    good = first_state(HeadsConfig(), [True, False]).to_json()
     with pytest.raises(ValueError, match=message):
         RuntimeState.from_json({**good, **changes})
     with pytest.raises(ValueError, match="has the fields"):
@@ -296,13 +296,13 @@ def test_a_damaged_state_is_refused_by_field(changes: dict[str, Any], message: s
 def test_signals_that_cannot_be_decided_upon_are_refused(
     rank: float | None, shares: list[float] | None, message: str
 ) -> None:
-    config = RuntimeConfig()
+    config = HeadsConfig()
     with pytest.raises(ValueError, match=message):
         check(config, first_state(config, [True, True]), 500, rank, shares)
 
 
 def test_steps_that_do_not_go_on_and_masks_that_are_none_are_refused() -> None:
-    config = RuntimeConfig(k_min=2)
+    config = HeadsConfig(k_min=2)
     with pytest.raises(ValueError, match="k_init >= k_min"):
         first_state(config, [True, False])
     with pytest.raises(ValueError, match="mask must hold"):
@@ -315,7 +315,7 @@ def test_steps_that_do_not_go_on_and_masks_that_are_none_are_refused() -> None:
 
 
 def test_numpy_steps_and_signals_do_not_spoil_the_file() -> None:
-    config, shares = RuntimeConfig(delta_grow=1), np.array([1, 0], np.float32)
+    config, shares = HeadsConfig(delta_grow=1), np.array([1, 0], np.float32)
     state = first_state(config, [True, False])
     decision, state = check(config, state, np.int64(500), np.float64(46), shares)  # type: ignore[arg-type]
     assert decision.action == "grow"
@@ -323,15 +323,15 @@ def test_numpy_steps_and_signals_do_not_spoil_the_file() -> None:
 
 
 def test_an_event_is_possible_only_at_the_last_confirmation() -> None:
-    config = RuntimeConfig()
+    config = HeadsConfig()
     assert not can_act(config, RuntimeState((True, False), grow_count=1))
     assert can_act(config, RuntimeState((True, False), grow_count=2))
     assert not can_act(config, RuntimeState((True, True), grow_count=2))  # nothing left to grow
     assert can_act(config, RuntimeState((True, True), prune_counts=(0, 2)))
-    assert not can_act(RuntimeConfig(k_min=2), RuntimeState((True, True), prune_counts=(0, 2)))
-    assert can_act(RuntimeConfig(delta_prune=1), RuntimeState((True, True)))
+    assert not can_act(HeadsConfig(k_min=2), RuntimeState((True, True), prune_counts=(0, 2)))
+    assert can_act(HeadsConfig(delta_prune=1), RuntimeState((True, True)))
 
 
 def test_checks_come_at_the_cadence_and_not_at_zero() -> None:
-    config = RuntimeConfig()
+    config = HeadsConfig()
     assert list(itertools.compress(range(1501), (is_check(config, t) for t in range(1501)))) == [500, 1000, 1500]

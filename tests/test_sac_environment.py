@@ -11,10 +11,10 @@ import pytest
 from gymnax.environments.spaces import Box, Discrete
 from jax import Array
 
-from incrt.bench import make_bench
-from incrt.config import BenchConfig
-from incrt.gymnax_env import StribeckGymnax
-from incrt.sac.environment import dimensions, distance_function, from_unit
+from incrt.arm.task import make_task
+from incrt.config import TaskConfig
+from incrt.arm.gymnax import StribeckGymnax
+from incrt.engine.environment import dimensions, distance_function, from_unit
 
 NOTHING, NO = jnp.zeros(()), jnp.zeros((), bool)
 METHODS = ("reset_env", "step_env", "is_truncated", "action_space")
@@ -53,9 +53,9 @@ def box(low: Any, high: Any, shape: tuple[int, ...] = (2,)) -> Any:
 
 
 def test_dimensions_of_the_bench_and_of_gymnaxs_own_environments() -> None:
-    bench, params = make_bench(BenchConfig())
-    assert dimensions(bench, params) == (11, 6)
-    wrapped: Any = StribeckGymnax(BenchConfig())
+    task, params = make_task(TaskConfig())
+    assert dimensions(task, params) == (11, 6)
+    wrapped: Any = StribeckGymnax(TaskConfig())
     assert dimensions(wrapped, wrapped.default_params) == (11, 6)
     pendulum, params = gymnax.make("Pendulum-v1")
     assert dimensions(pendulum, params) == (3, 1)
@@ -168,16 +168,16 @@ def test_distances_are_the_shields_of_each_action_of_a_batch() -> None:
 
 
 def test_the_distance_of_the_bench_is_what_its_shield_reports() -> None:
-    bench, params = make_bench(BenchConfig())
-    distance = distance_function(bench, params)
+    task, params = make_task(TaskConfig())
+    distance = distance_function(task, params)
     assert distance is not None
 
     @jax.jit
     @jax.vmap
     def reported(key: Array) -> tuple[Array, Array, Array]:
-        observation, state = bench.reset_env(key, params)
+        observation, state = task.reset_env(key, params)
         action = jax.random.uniform(key, (6,), minval=-1, maxval=1)
-        return observation, action, bench.step_env(key, state, action, params)[-1]["shield_distance"]
+        return observation, action, task.step_env(key, state, action, params)[-1]["shield_distance"]
 
     observation, action, expected = reported(jax.random.split(jax.random.key(0), 512))
     assert 5 < np.count_nonzero(expected) < 500

@@ -17,12 +17,12 @@ from jax import Array
 from torch.distributions import Normal, TanhTransform, TransformedDistribution
 
 from incrt.config import EncoderConfig, SacConfig
-from incrt.encoders import Encoded, make_encoder
-from incrt.layers import Dense
-from incrt.sac.learner import Algorithm, Learner, Losses, Noise, init_learner, update
-from incrt.sac.losses import actor_loss, critic_loss, soft_target, temperature_loss
-from incrt.sac.networks import Actor, Critic, mean_action, sample_action
-from incrt.sac.replay import Batch
+from incrt.heads.encoders import Encoded, make_encoder
+from incrt.heads.layers import Dense
+from incrt.engine.update import Algorithm, Learner, Losses, Noise, init_learner, update
+from incrt.engine.losses import actor_loss, critic_loss, soft_target, temperature_loss
+from incrt.engine.networks import Actor, Critic, mean_action, sample_action
+from incrt.engine.replay import Batch
 
 Numbers = npt.NDArray[np.float64]
 

@@ -23,13 +23,13 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch import nn
 
-from incrt.attention import Heads, map_heads
+from incrt.heads.attention import Heads, map_heads
 from incrt.config import EncoderConfig, SacConfig
-from incrt.encoders import Encoded, head_features, make_encoder
-from incrt.layers import Dense, Norm
-from incrt.sac.learner import Algorithm, Learner, Losses, Noise, init_learner, update
-from incrt.sac.networks import Actor, Critic
-from incrt.sac.replay import Batch
+from incrt.heads.encoders import Encoded, head_features, make_encoder
+from incrt.heads.layers import Dense, Norm
+from incrt.engine.update import Algorithm, Learner, Losses, Noise, init_learner, update
+from incrt.engine.networks import Actor, Critic
+from incrt.engine.replay import Batch
 
 WINDOW, OBSERVED, ACTIONS, K_MAX, BATCH = 20, 11, 6, 8, 64
 ALL = (True,) * K_MAX

@@ -16,11 +16,11 @@ from jax import Array
 from scipy.stats import kstest
 
 from incrt.config import EncoderConfig, SacConfig
-from incrt.encoders import make_encoder
-from incrt.sac.environment import dimensions
-from incrt.sac.learner import Algorithm
-from incrt.sac.replay import Batch, latest_contexts, recent, sample, unpacked
-from incrt.sac.run import CAUSES, Program, Record, RunState, as_record, check_key, start, train_row, train_step
+from incrt.heads.encoders import make_encoder
+from incrt.engine.environment import dimensions
+from incrt.engine.update import Algorithm
+from incrt.engine.replay import Batch, latest_contexts, recent, sample, unpacked
+from incrt.engine.step import CAUSES, Program, Record, RunState, as_record, check_key, start, train_row, train_step
 
 LOW, HIGH = np.array([-2.0, 0.0], np.float32), np.array([2.0, 4.0], np.float32)
 """Powers of two, so that actions are rounded alike in every program."""

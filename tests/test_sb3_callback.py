@@ -19,7 +19,7 @@ from stable_baselines3.common.logger import Logger, configure
 from stable_baselines3.common.vec_env import VecNormalize
 
 from incrt import runtime_preset
-from incrt.env import ContextWindow
+from incrt.arm.gym import ContextWindow
 from incrt.sb3 import RuntimeHeads, policy_kwargs
 
 # --- cadence, logs, other set-ups ----------------------------------------------------------------------------------

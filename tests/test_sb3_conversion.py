@@ -18,12 +18,12 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 import incrt
 from incrt.cli import main
-from incrt.env import StribeckEnv
+from incrt.arm.gym import StribeckEnv
 from incrt.runs import find_runs
-from incrt.sac import policy
-from incrt.sac.checkpoint import newest_learner
-from incrt.sac.learner import Algorithm
-from incrt.sac.networks import q_values
+from incrt.engine import policy
+from incrt.engine.checkpoint import newest_learner
+from incrt.engine.update import Algorithm
+from incrt.engine.networks import q_values
 from incrt.sb3 import RuntimeHeads, load_policy, policy_kwargs, save_policy
 
 contexts = np.random.default_rng(0).standard_normal((32, BENCH.window, BENCH.observation_dim), np.float32)
@@ -34,12 +34,12 @@ FIELDS: dict[str, Any] = {"window": 5, "horizon": 40, "eval_payloads": (0.5,), "
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the engine that grew heads."""
     folder = tmp_path_factory.mktemp("engine") / "seed-0"
-    incrt.train([incrt.bench_job(folder, 0, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC)])
+    incrt.train([incrt.task_job(folder, 0, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC)])
     return folder
 
 
 def sb3_model(algorithm: Any = sac.SAC, **others: Any) -> Any:
-    """A model on the same bench."""
+    """A model on the same task."""
     kwargs = policy_kwargs(k_max=3, d_k=4, net_arch=[8, 8])
     settings = {"policy_kwargs": kwargs, "seed": 7, "device": "cpu", **others}
     if algorithm is not PPO:
@@ -112,8 +112,8 @@ def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None
         load_policy(tmp_path)
     about = json.loads((run / "config.json").read_text())
     (tmp_path / "policy.safetensors").write_bytes((run / "policy.safetensors").read_bytes())
-    (tmp_path / "config.json").write_text(json.dumps({name: about[name] for name in about if name != "bench"}))
-    with pytest.raises(ValueError, match="holds no run of the bench; pass env="):
+    (tmp_path / "config.json").write_text(json.dumps({name: about[name] for name in about if name != "task"}))
+    with pytest.raises(ValueError, match="holds no run of the task; pass env="):
         load_policy(tmp_path)
     with pytest.warns(UserWarning, match="there is no checkpoint"):
         load_policy(tmp_path, env=StribeckEnv(**FIELDS), device="cpu")
@@ -126,7 +126,7 @@ def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None
         load_policy(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(about))
     learned = incrt.load_policy(run / "policy.safetensors")
-    encoder = incrt.encoders.make_encoder(ENCODER.replace(encoder="gru"), BENCH.window, BENCH.observation_dim)
+    encoder = incrt.heads.encoders.make_encoder(ENCODER.replace(encoder="gru"), BENCH.window, BENCH.observation_dim)
     actor = learned.actor._replace(encoder=encoder.init(jax.random.key(0)))
     policy.save(tmp_path / "policy.safetensors", policy.LearnedPolicy(encoder, actor, encoder.first_mask))
     with pytest.raises(ValueError, match=r"the encoder of .* must be one of runtime, static; got 'gru'"):
@@ -155,7 +155,7 @@ def test_a_model_is_evaluated_as_a_run(
         assert figures["rmse"] == pytest.approx(expected.rmse, rel=1e-4)
         assert (figures["controller"], figures["seed"]) == ("runtime, SB3 SAC", 7)
         assert (tmp_path / "run-heads.png").exists()
-    assert (run.seed, run.bench, run.encoder, run.runtime) == (7, BENCH, ENCODER, callback.config)
+    assert (run.seed, run.task, run.encoder, run.runtime) == (7, BENCH, ENCODER, callback.config)
     assert (run.sac.steps, run.sac.hidden, run.sac.batch, run.sac.penalty) == (140, (8, 8), 16, False)
     assert run.conclusion["heads"] == model.runtime_heads.controller.k
     assert run.conclusion["guarantees"]["all_hold"]
@@ -192,7 +192,7 @@ def test_what_cannot_be_a_run_is_refused(tmp_path: Path) -> None:
         save_policy(sb3_model(), folder)
     with pytest.raises(ValueError, match=r"only a policy of ReLU layers that ends in tanh.*incrt.evaluate_policy"):
         save_policy(after_one_step(sb3_model(PPO, n_steps=8, batch_size=8)), folder)
-    with pytest.raises(ValueError, match="the model has no environment of the bench; pass bench="):
+    with pytest.raises(ValueError, match="the model has no environment of the task; pass task="):
         save_policy(after_one_step(make_model("SAC")), folder)
     with pytest.raises(ValueError, match="reads what VecNormalize has normalised, a run of the engine does not"):
         save_policy(after_one_step(make_model("SAC", VecNormalize(make_env()))), folder)
@@ -200,10 +200,10 @@ def test_what_cannot_be_a_run_is_refused(tmp_path: Path) -> None:
     normalised.learn(1, callback=RuntimeHeads(events=tmp_path / "events.jsonl"))
     normalised.env = None
     with pytest.raises(ValueError, match="reads what VecNormalize has normalised"):
-        save_policy(normalised, folder, bench=BENCH)
+        save_policy(normalised, folder, task=BENCH)
     trained = after_one_step(sb3_model())
     with pytest.raises(ValueError, match=r"windows of shape \(20, 11\), the model reads \(5, 11\)"):
-        save_policy(trained, folder, bench=incrt.preset())
+        save_policy(trained, folder, task=incrt.preset())
     trained.gamma = 1.0
     with pytest.raises(ValueError, match="has a setting that the engine does not have: gamma must be"):
         save_policy(trained, folder)

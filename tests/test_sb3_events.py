@@ -20,10 +20,10 @@ from sb3_models import (
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import nn
 
-from incrt.attention import Heads
-from incrt.certificates import Policy as JaxPolicy
-from incrt.certificates import PruneCertificate, measure_prune
-from incrt.layers import Dense
+from incrt.heads.attention import Heads
+from incrt.heads.certificates import Policy as JaxPolicy
+from incrt.heads.certificates import PruneCertificate, measure_prune
+from incrt.heads.layers import Dense
 from incrt.sb3.networks import Networks, stretch
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run .* on the GPU")

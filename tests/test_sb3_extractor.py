@@ -12,7 +12,7 @@ from sb3_models import DEVICES
 from stable_baselines3 import SAC
 
 import incrt
-from incrt.encoders import head_features
+from incrt.heads.encoders import head_features
 from incrt.sb3 import VarHeadExtractor, policy_kwargs
 
 WINDOW, OBSERVED = 6, 3
@@ -161,7 +161,7 @@ def test_which_heads_learn_travels_with_the_state() -> None:
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (spaces.Box(-1, 1, (3,)), r"got \(3,\), which has no window; wrap the environment: incrt.env.ContextWindow"),
+        (spaces.Box(-1, 1, (3,)), r"got \(3,\), which has no window; wrap the environment: incrt.arm.gym.ContextWindow"),
         (spaces.Box(-1, 1, (8, 8, 3)), r"got \(8, 8, 3\); flatten them by .*FlattenObservation.*ContextWindow"),
         (spaces.Discrete(3), r"must be a Box of shape \(W, d\), got Discrete\(3\).*FlattenObservation.*ContextWindow"),
         (spaces.Dict({"a": spaces.Discrete(2)}), r"must be a Box of shape \(W, d\), got Dict"),

@@ -11,14 +11,14 @@ from gymnasium import spaces
 from literal import literal
 from stable_baselines3 import SAC
 
-from incrt.config import BenchConfig, EncoderConfig, SacConfig
-from incrt.encoders import Encoded, head_features, make_encoder
+from incrt.config import TaskConfig, EncoderConfig, SacConfig
+from incrt.heads.encoders import Encoded, head_features, make_encoder
 from incrt.sb3 import peer as sb3_peer
 from incrt.sb3.peer import LiteralAttention, make_sb3, time_sb3
 
 WINDOW, OBSERVED = 20, 11
 contexts = np.random.default_rng(0).standard_normal((5, WINDOW, OBSERVED), np.float32)
-TINY = (BenchConfig(window=4), EncoderConfig(k_max=2, d_k=2), SacConfig(batch=4, buffer=200, hidden=(8,)))
+TINY = (TaskConfig(window=4), EncoderConfig(k_max=2, d_k=2), SacConfig(batch=4, buffer=200, hidden=(8,)))
 
 
 def torch_of(x: Any) -> torch.Tensor:
@@ -68,7 +68,7 @@ def test_no_time_step_sees_a_later_one() -> None:
 
 def test_the_model_is_stock_and_has_the_engines_settings() -> None:
     sac = SacConfig(batch=32, buffer=1000, learning_rate=1e-3, gamma=0.9, tau=0.1, hidden=(16, 8), target_entropy=-2)
-    config = BenchConfig(window=7, tau_z=1.0)
+    config = TaskConfig(window=7, tau_z=1.0)
     model = make_sb3(config, EncoderConfig(k_max=3), sac)
     assert type(model) is SAC
     assert model.env is not None
@@ -104,6 +104,6 @@ def test_it_gives_a_speed_and_leaves_pytorchs_threads_alone() -> None:
 
 def test_only_encoders_with_heads_have_this_peer() -> None:
     with pytest.raises(ValueError, match="encoder must be one of runtime, static; got 'gru'"):
-        time_sb3(BenchConfig(), EncoderConfig(encoder="gru"), SacConfig(), steps=1)
+        time_sb3(TaskConfig(), EncoderConfig(encoder="gru"), SacConfig(), steps=1)
     with pytest.raises(ValueError, match="steps must be a whole number >= 1"):
         time_sb3(*TINY, steps=0)

@@ -17,7 +17,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, VecNormalize
 
-from incrt.env import ContextWindow
+from incrt.arm.gym import ContextWindow
 from incrt.sb3 import SaveEvery, load, policy_kwargs, save
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are trying to run .* on the GPU")

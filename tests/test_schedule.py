@@ -11,13 +11,13 @@ from small_studies import TESTS, small_study
 from incrt.studies import schedule
 from incrt.studies.backend import Ended, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
-from incrt.studies.store import EPISODES, PlannedRun, Standing, Store, evaluation_file
+from incrt.studies.store import EPISODES, PlannedRun, RunStatus, Store, evaluation_file
 from incrt.studies.study import Study
-from incrt.studies.tasks import Found, Spent, Task, split
-from incrt.tuning import BESIDE_STUDIES
+from incrt.studies.assignments import AssignmentResult, Spent, Assignment, split
+from incrt.controllers.tuning import REPORTED_CONTROLLERS
 
-Script = Callable[[Task, int], Found | None]
-"""What becomes of a task that is started for the n-th time; None stands for a death."""
+Script = Callable[[Assignment, int], AssignmentResult | None]
+"""What becomes of a assignment that is started for the n-th time; None stands for a death."""
 
 
 class ScriptedBackend:
@@ -25,18 +25,18 @@ class ScriptedBackend:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.started: list[Task] = []
+        self.started: list[Assignment] = []
         self.stopped = False
         self._over: list[Ended] = []
 
     def has_room(self) -> bool:
         return not self._over
 
-    def start(self, task: Task) -> None:
-        tries = sum(each.folders == task.folders for each in self.started)
-        self.started.append(task)
-        found = self.script(task, tries)
-        self._over.append(Ended(task, found, "it died" if found is None else None))
+    def start(self, assignment: Assignment) -> None:
+        tries = sum(each.folders == assignment.folders for each in self.started)
+        self.started.append(assignment)
+        found = self.script(assignment, tries)
+        self._over.append(Ended(assignment, found, "it died" if found is None else None))
 
     def ended(self, timeout: float) -> list[Ended]:
         del timeout
@@ -50,7 +50,7 @@ class ScriptedBackend:
         pass
 
 
-def finish(*runs: PlannedRun) -> Found:
+def finish(*runs: PlannedRun) -> AssignmentResult:
     """Leave what a finished run leaves, as far as the schedule looks; what its worker says then."""
     for run in runs:
         run.folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def finish(*runs: PlannedRun) -> Found:
         (run.folder / EPISODES).touch()
         for changes in TESTS.values():
             evaluation_file(run.folder, changes).write_text('{"training": {}}')
-    return Found()
+    return AssignmentResult()
 
 
 @pytest.fixture(autouse=True)
@@ -77,9 +77,9 @@ def study(tmp_path: Path, store: Store) -> Study:
     entered, _ = store.enter(small_study(tmp_path))
     for cell in entered.cells:
         for changes in TESTS.values():
-            path = store.references(cell.bench, changes)
+            path = store.references(cell.task, changes)
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps([{"controller": name} for name in BESIDE_STUDIES]))
+            path.write_text(json.dumps([{"controller": name} for name in REPORTED_CONTROLLERS]))
     return entered
 
 
@@ -93,7 +93,7 @@ def run(
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Result, ScriptedBackend]:
     backend = ScriptedBackend(script)
-    seen: list[list[Standing]] = []
+    seen: list[list[RunStatus]] = []
     schedule_ = Schedule(store, study, plan or store.planned(study), backend, How("cpu", batch, None))
     result = schedule_.run(lambda each: seen.append(list(each)), stop, say)
     assert seen
@@ -101,12 +101,12 @@ def run(
 
 
 def test_batches_hold_every_run_once(store: Store, study: Study) -> None:
-    def script(task: Task, _: int) -> Found:
-        return finish(*task.runs)
+    def script(assignment: Assignment, _: int) -> AssignmentResult:
+        return finish(*assignment.runs)
 
     result, backend = run(store, study, script, batch=3)
-    assert [len(task.runs) for task in backend.started] == [2, 2]
-    assert sorted(folder for task in backend.started for folder in task.folders) == sorted(
+    assert [len(assignment.runs) for assignment in backend.started] == [2, 2]
+    assert sorted(folder for assignment in backend.started for folder in assignment.folders) == sorted(
         each.folder for each in store.planned(study)
     )
     assert result == Result(4, {}, stopped=False, no_space=None, spent=Spent())
@@ -116,8 +116,8 @@ def test_a_part_of_a_study_leaves_the_rest_as_it_is(store: Store, study: Study) 
     *part, other = store.planned(study)
     for each in (part[0], other):
         store.note_failed(study, each.folder, "the arm fell off")
-    result, backend = run(store, study, lambda task, _: finish(*task.runs), plan=part)
-    assert [task.folders for task in backend.started] == [tuple(each.folder for each in part)]
+    result, backend = run(store, study, lambda assignment, _: finish(*assignment.runs), plan=part)
+    assert [assignment.folders for assignment in backend.started] == [tuple(each.folder for each in part)]
     assert (result.finished, result.stopped) == (3, False)
     assert list(store.failed(study)) == [str(other.folder.relative_to(store.path))]
 
@@ -125,8 +125,8 @@ def test_a_part_of_a_study_leaves_the_rest_as_it_is(store: Store, study: Study) 
 def test_a_finished_run_is_not_started_again(store: Store, study: Study) -> None:
     plan = store.planned(study)
     finish(*plan[:3])
-    result, backend = run(store, study, lambda task, _: finish(*task.runs))
-    assert [task.folders for task in backend.started] == [(plan[3].folder,)]
+    result, backend = run(store, study, lambda assignment, _: finish(*assignment.runs))
+    assert [assignment.folders for assignment in backend.started] == [(plan[3].folder,)]
     assert result.finished == 4
     _, backend = run(store, study, lambda *_: pytest.fail("nothing is left to do"))
     assert backend.started == []
@@ -136,21 +136,21 @@ def test_runs_that_are_only_to_be_evaluated_are_started(store: Store, study: Stu
     plan = store.planned(study)
     finish(*plan)
     evaluation_file(plan[1].folder, TESTS["payload 1 kg"]).unlink()
-    _, backend = run(store, study, lambda task, _: finish(*task.runs))
-    assert [task.folders for task in backend.started] == [(plan[1].folder,)]
+    _, backend = run(store, study, lambda assignment, _: finish(*assignment.runs))
+    assert [assignment.folders for assignment in backend.started] == [(plan[1].folder,)]
 
 
 def test_runs_without_all_reference_controllers_are_started(store: Store, study: Study) -> None:
     """A version of the library that knew fewer of them has run the study."""
     plan = store.planned(study)
     finish(*plan)
-    path = store.references(plan[0].cell.bench, {})
+    path = store.references(plan[0].cell.task, {})
     whole = path.read_text()
     path.write_text(json.dumps([{"controller": "baseline"}]))
 
-    def script(task: Task, _: int) -> Found:
+    def script(assignment: Assignment, _: int) -> AssignmentResult:
         path.write_text(whole)
-        return finish(*task.runs)
+        return finish(*assignment.runs)
 
     result, backend = run(store, study, script)
     assert len(backend.started) == 1
@@ -158,13 +158,13 @@ def test_runs_without_all_reference_controllers_are_started(store: Store, study:
 
 
 def test_a_batch_that_died_goes_on_as_long_as_it_gets_further(store: Store, study: Study) -> None:
-    def script(task: Task, tries: int) -> Found | None:
+    def script(assignment: Assignment, tries: int) -> AssignmentResult | None:
         if tries < 7:  # each time one checkpoint more
-            folder = task.runs[0].folder / "checkpoint"
+            folder = assignment.runs[0].folder / "checkpoint"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{20 * (tries + 1):09d}.json").write_text("{}")
             return None
-        return finish(*task.runs)
+        return finish(*assignment.runs)
 
     result, backend = run(store, study, script)
     assert len(backend.started) == 8
@@ -174,10 +174,10 @@ def test_a_batch_that_died_goes_on_as_long_as_it_gets_further(store: Store, stud
 def test_a_run_that_kills_its_worker_is_found_and_given_up(store: Store, study: Study) -> None:
     bad = store.planned(study)[2].folder
 
-    def script(task: Task, _: int) -> Found | None:
-        if bad in task.folders:
+    def script(assignment: Assignment, _: int) -> AssignmentResult | None:
+        if bad in assignment.folders:
             return None
-        return finish(*task.runs)
+        return finish(*assignment.runs)
 
     said: list[str] = []
     result, backend = run(store, study, script, say=said.append)
@@ -185,17 +185,17 @@ def test_a_run_that_kills_its_worker_is_found_and_given_up(store: Store, study: 
     assert result.failed == {bad: "given up after 3 tries: it died"}
     tries = [4, 4, 4, 2, 2, 2, 1, 1]  # nobody is told of the last one but by what failed
     assert said == [f"{'a run' if n == 1 else f'{n} runs'} will be tried again: it died" for n in tries]
-    assert [len(task.runs) for task in backend.started].count(4) == 3
+    assert [len(assignment.runs) for assignment in backend.started].count(4) == 3
     assert store.failed(study) == {str(bad.relative_to(store.path)): "given up after 3 tries: it died"}
-    result, _ = run(store, study, lambda task, _: finish(*task.runs))  # tried again by the next command
+    result, _ = run(store, study, lambda assignment, _: finish(*assignment.runs))  # tried again by the next command
     assert result.finished == 4
     assert store.failed(study) == {}
 
 
 def test_what_is_wrong_with_one_run_leaves_the_others_be(store: Store, study: Study) -> None:
-    def script(task: Task, _: int) -> Found:
-        finish(*task.runs[1:])
-        return Found(problems={str(task.runs[0].folder): "is damaged"})
+    def script(assignment: Assignment, _: int) -> AssignmentResult:
+        finish(*assignment.runs[1:])
+        return AssignmentResult(problems={str(assignment.runs[0].folder): "is damaged"})
 
     result, backend = run(store, study, script)
     assert (result.finished, len(backend.started)) == (3, 1)
@@ -205,19 +205,19 @@ def test_what_is_wrong_with_one_run_leaves_the_others_be(store: Store, study: St
 def test_runs_of_another_process_are_left_to_it_and_taken_over_if_it_ends(store: Store, study: Study) -> None:
     plan = store.planned(study)
 
-    def script(task: Task, _: int) -> Found:
-        if len(task.runs) == 4:  # another process has two of them
+    def script(assignment: Assignment, _: int) -> AssignmentResult:
+        if len(assignment.runs) == 4:  # another process has two of them
             finish(*plan[2:])
-            return Found(held=[str(each.folder) for each in plan[:2]])
-        return finish(*task.runs)
+            return AssignmentResult(held=[str(each.folder) for each in plan[:2]])
+        return finish(*assignment.runs)
 
     result, backend = run(store, study, script)
-    assert [task.folders for task in backend.started[1:]] == [tuple(each.folder for each in plan[:2])]
+    assert [assignment.folders for assignment in backend.started[1:]] == [tuple(each.folder for each in plan[:2])]
     assert result.finished == 4
 
 
 def test_a_stop_is_passed_on_and_nothing_more_is_started(store: Store, study: Study) -> None:
-    result, backend = run(store, study, lambda *_: Found(), batch=1, stop=lambda: True)
+    result, backend = run(store, study, lambda *_: AssignmentResult(), batch=1, stop=lambda: True)
     assert backend.stopped
     assert len(backend.started) == 1
     assert (result.stopped, result.finished) == (True, 0)
@@ -231,19 +231,19 @@ def test_a_stop_is_no_death(store: Store, study: Study) -> None:
 
 
 def test_a_worker_that_someone_else_stopped_is_started_again_at_once(store: Store, study: Study) -> None:
-    def script(task: Task, tries: int) -> Found:
-        return finish(*task.runs) if tries else Found()
+    def script(assignment: Assignment, tries: int) -> AssignmentResult:
+        return finish(*assignment.runs) if tries else AssignmentResult()
 
     result, backend = run(store, study, script, batch=2)
     assert result.finished == 4
-    assert sorted(len(task.runs) for task in backend.started) == [2, 2, 2, 2]
+    assert sorted(len(assignment.runs) for assignment in backend.started) == [2, 2, 2, 2]
 
 
 def test_a_run_that_is_never_finished_is_given_up(store: Store, study: Study) -> None:
     bad = store.planned(study)[1].folder
 
-    def script(task: Task, _: int) -> Found:
-        return finish(*(each for each in task.runs if each.folder != bad))
+    def script(assignment: Assignment, _: int) -> AssignmentResult:
+        return finish(*(each for each in assignment.runs if each.folder != bad))
 
     result, _ = run(store, study, script)
     assert (result.finished, list(result.failed)) == (3, [bad])
@@ -259,25 +259,25 @@ def test_two_commands_note_what_failed_beside_each_other(store: Store, study: St
 
 def test_a_full_disk_ends_the_study(store: Store, study: Study) -> None:
     words = str(OSError(errno.ENOSPC, "No space left on device"))
-    result, backend = run(store, study, lambda *_: Found(no_space=words), batch=1)
+    result, backend = run(store, study, lambda *_: AssignmentResult(no_space=words), batch=1)
     assert len(backend.started) == 1
     assert (result.stopped, result.no_space) == (True, words)
 
 
 def test_tasks_and_their_ends_travel_as_json(store: Store, study: Study) -> None:
     schedule_ = Schedule(store, study, store.planned(study), ScriptedBackend(lambda *_: None), How("gpu", 2, 3))
-    for task in schedule_._tasks(schedule_.standings()):  # noqa: SLF001
-        assert Task.from_json(task.to_json()) == task
-    found = Found({"a": "b"}, ["c"], no_space="d", spent=Spent(2, 3.25, 1.5, 0.75))
-    assert Found.from_json(found.to_json()) == found
+    for assignment in schedule_._tasks(schedule_.standings()):  # noqa: SLF001
+        assert Assignment.from_json(assignment.to_json()) == assignment
+    found = AssignmentResult({"a": "b"}, ["c"], no_space="d", spent=Spent(2, 3.25, 1.5, 0.75))
+    assert AssignmentResult.from_json(found.to_json()) == found
 
 
 def test_what_the_workers_spent_is_added_up(store: Store, study: Study) -> None:
-    def script(task: Task, tries: int) -> Found | None:
+    def script(assignment: Assignment, tries: int) -> AssignmentResult | None:
         if tries == 0:
             return None  # a worker that dies takes its times with it
-        found = finish(*task.runs)
-        found.spent = Spent(runs=len(task.runs), train_s=2.26, compile_s=1.5, evaluate_s=0.5)
+        found = finish(*assignment.runs)
+        found.spent = Spent(runs=len(assignment.runs), train_s=2.26, compile_s=1.5, evaluate_s=0.5)
         return found
 
     result, _ = run(store, study, script, batch=2)

@@ -13,11 +13,11 @@ from hypothesis.extra.numpy import arrays
 from jax import Array
 from scipy import sparse
 
-from incrt.bench import State, make_bench
-from incrt.config import BenchConfig, preset
-from incrt.control import Gains, features, tracking_error
-from incrt.plant import PlantState, Target
-from incrt.shield import HalfSpace, Shield, Verdict, admissible_set, distance, lyapunov, project, shielded
+from incrt.arm.task import State, make_task
+from incrt.config import TaskConfig, preset
+from incrt.arm.law import Gains, features, tracking_error
+from incrt.arm.plant import PlantState, Target
+from incrt.arm.shield import HalfSpace, Shield, Verdict, admissible_set, distance, lyapunov, project, shielded
 
 COUNT = 100_000
 
@@ -34,7 +34,7 @@ class Cases(NamedTuple):
 @pytest.fixture(scope="module")
 def cases() -> Cases:
     """Random states, gains and shields, from harmless to hopeless."""
-    bench, params = make_bench(preset("memory"))
+    task, params = make_task(preset("memory"))
     keys = jax.random.split(jax.random.key(0), 7)
     times = 5 * jax.random.uniform(keys[0], (COUNT,))
     e = 0.2 * jax.random.normal(keys[1], (COUNT, 2))
@@ -47,9 +47,9 @@ def cases() -> Cases:
     )
 
     def half_space(shield: Shield, e: Array, de: Array, time: Array, point: Array) -> HalfSpace:
-        target = params.reference.at(time)
+        target = params.trajectory.at(time)
         q, dq = target.q - e, target.dq - de
-        phi = features(bench.features, params.law, dq)
+        phi = features(task.features, params.law, dq)
         return admissible_set(shield, params.law, target, q, dq, params.law.box.from_unit(point).lam, phi)
 
     half_spaces = jax.jit(jax.vmap(half_space))(shields, e, de, times, points)
@@ -168,7 +168,7 @@ def test_projection_has_the_derivative_of_a_projection() -> None:
 @pytest.mark.parametrize("slack", [0.0, 30.0])
 def test_the_penalty_on_a_policy_has_a_finite_gradient_everywhere(slack: float) -> None:
     """Distance to the admissible set as a function of the action: at corners, at e = de = 0, out of reach."""
-    bench, params = make_bench(preset("memory", shield_slack=slack))
+    task, params = make_task(preset("memory", shield_slack=slack))
     count = 5000
     keys = jax.random.split(jax.random.key(0), 4)
     actions = jax.random.uniform(keys[0], (count, 6), minval=-1, maxval=1).at[:100].set(1.0).at[100:200].set(-1.0)
@@ -179,7 +179,7 @@ def test_the_penalty_on_a_policy_has_a_finite_gradient_everywhere(slack: float) 
     de = de.at[400:450].set(jnp.array([0.9, 1e-10])).at[450:500].set(jnp.array([1e-22, -1e-30]))
     q_d, dq_d = 0.3 * jax.random.normal(keys[3], (2, count, 2)).at[:, 400:500].set(0.0)
     observations = jnp.concatenate([q_d - e, dq_d - de, q_d, dq_d, jnp.zeros((count, 3))], axis=1)
-    penalty = jax.value_and_grad(lambda action, o: bench.shield_distance(o, action, params))
+    penalty = jax.value_and_grad(lambda action, o: task.shield_distance(o, action, params))
     values, gradients = jax.jit(jax.vmap(penalty))(actions, observations)
     assert np.all(np.isfinite(gradients))
     assert np.all(np.asarray(gradients)[np.asarray(values) == 0] == 0)
@@ -198,14 +198,14 @@ def closed_loop(dt: float, substeps: int) -> tuple[np.ndarray, np.ndarray, np.nd
     The promise is for a fixed Lambda; K_d and eta sit at the ends of the box, in half of the episodes jumping at every
     step. Friction stays inside F_bar whatever happens, since it is dry friction only, and the payload is the law's.
     """
-    config = BenchConfig(dt=dt, substeps=substeps)
+    config = TaskConfig(dt=dt, substeps=substeps)
     dry, none = tuple(0.95 * x for x in config.shield_friction), (0.0, 0.0)
-    bench, params = make_bench(config.replace(breakaway=dry, coulomb=dry, viscous=none, memory_gain=none))
+    task, params = make_task(config.replace(breakaway=dry, coulomb=dry, viscous=none, memory_gain=none))
     law = params.law
 
     def episode(key: Array) -> tuple[Array, Array, Array]:
         keys = jax.random.split(key, 5)
-        _, state = bench.start(keys[0], params, law.payload)
+        _, state = task.start(keys[0], params, law.payload)
         far = PlantState(2 * jax.random.normal(keys[1], (2,)), 3 * jax.random.normal(keys[2], (2,)), jnp.zeros(2))
         state = state._replace(plant=far, measured_q=far.q, measured_dq=far.dq)
         jumping = jax.random.bernoulli(keys[3])
@@ -215,10 +215,10 @@ def closed_loop(dt: float, substeps: int) -> tuple[np.ndarray, np.ndarray, np.nd
             gains = law.box.from_unit(corner.at[2:4].set(0.3))
 
             def v(state: State) -> Array:
-                error = tracking_error(bench.target(state, params), state.plant.q, state.plant.dq, gains.lam)
+                error = tracking_error(task.target(state, params), state.plant.q, state.plant.dq, gains.lam)
                 return lyapunov(law, state.plant.q, error.s)
 
-            after, outcome = bench.apply(key, state, gains, params)
+            after, outcome = task.apply(key, state, gains, params)
             return after, (v(state), v(after), outcome.verdict.active)
 
         return jax.lax.scan(step, state, jax.random.split(keys[4], 1000))[1]
@@ -230,7 +230,7 @@ def closed_loop(dt: float, substeps: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 def test_in_closed_loop_v_falls_as_promised_outside_the_ball() -> None:
     """dV/dt <= -alpha V + epsilon, step by step, where holding the torque for a step costs next to nothing."""
-    dt, config = 1e-3, BenchConfig()
+    dt, config = 1e-3, TaskConfig()
     before, after, active = closed_loop(dt, substeps=1)
     outside = before > config.shield_slack / config.shield_rate
     assert np.sum(outside & active) > 1000
@@ -240,8 +240,8 @@ def test_in_closed_loop_v_falls_as_promised_outside_the_ball() -> None:
 
 
 def test_at_the_control_interval_of_the_bench_v_falls_outside_a_somewhat_larger_ball() -> None:
-    """A torque held for 10 ms adds a term of second order that the condition does not count (docs/bench.md)."""
-    config = BenchConfig()
+    """A torque held for 10 ms adds a term of second order that the condition does not count (docs/task.md)."""
+    config = TaskConfig()
     before, after, _ = closed_loop(config.dt, config.substeps)
     ball = config.shield_slack / config.shield_rate
     assert np.all((after < before)[before > 1.6 * ball])
@@ -254,7 +254,7 @@ def test_at_the_control_interval_of_the_bench_v_falls_outside_a_somewhat_larger_
 def test_the_verdict_is_that_of_the_condition_written_out(name: str) -> None:
     """Sum s_i^2 K_d,i + s' Phi eta >= alpha V + sum |s_i| F_bar_i - epsilon, in NumPy and double precision."""
     config = preset("memory", features=name, shield_slack=12.0)
-    bench, params = make_bench(config)
+    task, params = make_task(config)
     count, rng = 20_000, np.random.default_rng(0)
     e, de, dq = 0.15 * rng.normal(size=(count, 2)), 0.4 * rng.normal(size=(count, 2)), rng.normal(size=(count, 2))
     points = rng.uniform(-1, 1, (count, config.action_dim))
@@ -267,7 +267,7 @@ def test_the_verdict_is_that_of_the_condition_written_out(name: str) -> None:
         gains = params.law.box.from_unit(point)
         verdict = shielded(params.shield, params.law, target, q, dq, gains, features(name, params.law, dq))
         observation = jnp.concatenate([q, dq, target.q, target.dq, jnp.zeros(3)])
-        return gains, verdict, bench.shield_distance(observation, point, params)
+        return gains, verdict, task.shield_distance(observation, point, params)
 
     inputs = (jnp.asarray(x, jnp.float32) for x in (e, de, dq, points))
     gains, verdict, distance_by_observation = judge(*inputs)
@@ -334,11 +334,11 @@ def test_baseline_gains_are_admissible_in_every_state(name: str) -> None:
 
 
 def test_admissible_gains_pass_to_the_last_bit() -> None:
-    bench, params = make_bench(BenchConfig())
+    task, params = make_task(TaskConfig())
     gains = Gains(jnp.array([31.4159, 22.2]), jnp.array([4.123, 5.987]), jnp.array([[1.1, -0.7]]))
-    target = params.reference.at(jnp.asarray(0.3))
+    target = params.trajectory.at(jnp.asarray(0.3))
     dq = target.dq - 0.01
-    phi = features(bench.features, params.law, dq)
+    phi = features(task.features, params.law, dq)
     verdict = shielded(params.shield, params.law, target, target.q - 0.02, dq, gains, phi)
     assert not verdict.active
     assert float(verdict.distance) == 0

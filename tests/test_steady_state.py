@@ -9,14 +9,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from incrt.certificates import Certificate, GrowCertificate, PruneCertificate
-from incrt.config import RuntimeConfig
-from incrt.runtime import check, first_state
-from incrt.steady_state import allowed_part, conclude, convergence_steps, equidistribution, steady_state_interval
+from incrt.heads.certificates import Certificate, GrowCertificate, PruneCertificate
+from incrt.config import HeadsConfig
+from incrt.heads.triggers import check, first_state
+from incrt.heads.guarantees import allowed_part, conclude, convergence_steps, equidistribution, steady_state_interval
 
 
 def run(
-    config: RuntimeConfig, rank: float, k_init: int, k_max: int, steps: int, before: tuple[int, float] = (0, 0.0)
+    config: HeadsConfig, rank: float, k_init: int, k_max: int, steps: int, before: tuple[int, float] = (0, 0.0)
 ) -> list[tuple[int, int]]:
     """Checks with a rank that rests and heads of equal output: (step, K after it).
 
@@ -41,7 +41,7 @@ def run(
 def test_from_below_k_ends_inside_the_interval_or_at_the_nearer_end_in_time(
     rank: int, k_max: int, eps_grow: float, delta: int, checks_in_grace: int, k_init: int
 ) -> None:
-    config = RuntimeConfig(eps_grow=eps_grow, delta_grow=delta, delta_prune=delta, grace=500 * checks_in_grace)
+    config = HeadsConfig(eps_grow=eps_grow, delta_grow=delta, delta_prune=delta, grace=500 * checks_in_grace)
     low, high = allowed_part(steady_state_interval(config, rank), config.k_min, k_max)
     assume(k_init <= low)
     counts = run(config, rank, k_init, k_max, 16 * 4 * 5 * 500)
@@ -53,9 +53,9 @@ def test_from_below_k_ends_inside_the_interval_or_at_the_nearer_end_in_time(
 
 
 def test_the_papers_numbers_for_its_own_parameters() -> None:
-    config = RuntimeConfig()
+    config = HeadsConfig()
     assert convergence_steps(config, 1, 8) == 42_000
-    assert convergence_steps(RuntimeConfig(delta_grow=1, delta_prune=4), 8, 1) == 4 * 7 * 2000
+    assert convergence_steps(HeadsConfig(delta_grow=1, delta_prune=4), 8, 1) == 4 * 7 * 2000
     assert next(step for step, k in run(config, 46, 1, 8, 50_000) if k == 8) == 19_500
 
 
@@ -63,12 +63,12 @@ def test_the_papers_numbers_for_its_own_parameters() -> None:
     ("rank", "interval"), [(1, (1, 1)), (2, (2, 2)), (11, (10, 11)), (22, (20, 22)), (33, (30, 33)), (46, (42, 46))]
 )
 def test_the_interval_of_proposition_3(rank: int, interval: tuple[int, int]) -> None:
-    assert steady_state_interval(RuntimeConfig(), rank) == interval
+    assert steady_state_interval(HeadsConfig(), rank) == interval
     assert interval == (math.ceil(round(rank / 1.1, 9)), math.floor(rank * 1.001))
 
 
 def test_its_ends_are_where_the_triggers_rest() -> None:
-    config = RuntimeConfig()
+    config = HeadsConfig()
     for rank in range(1, 700):
         low, high = steady_state_interval(config, rank)
         assert not config.asks_for_growth(rank, low)
@@ -77,9 +77,9 @@ def test_its_ends_are_where_the_triggers_rest() -> None:
 
 
 def test_beta_widens_the_upper_end_and_a_broken_rank_leaves_one_value() -> None:
-    config = RuntimeConfig()
+    config = HeadsConfig()
     assert steady_state_interval(config, 11, beta=3.0) == (10, 13)
-    assert steady_state_interval(RuntimeConfig(eps_prune=0.5), 11) == (10, 16)
+    assert steady_state_interval(HeadsConfig(eps_prune=0.5), 11) == (10, 16)
     assert steady_state_interval(config, 2.5) == (3, 3)
 
 
@@ -101,7 +101,7 @@ def test_the_balance_lemma_fails_equal_heads_are_never_pruned() -> None:
     is no less than 0.001; the trigger would need K > 1/eps_prune = 1000 heads. So K rests at 16, outside the interval
     of Proposition 3, whose proof rests on the lemma.
     """
-    config = RuntimeConfig()
+    config = HeadsConfig()
     counts = run(config, 2, 16, 16, 100_000)
     assert 2 * (1 + config.eps_prune) < 16
     assert {k for _, k in counts} == {16}
@@ -111,9 +111,9 @@ def test_the_balance_lemma_fails_equal_heads_are_never_pruned() -> None:
 
 def test_proposition_3_fails_after_a_rank_that_was_high_early() -> None:
     """Exploration has a high rank, a trained policy a low one: K follows it up and, heads being equal, not down."""
-    counts = run(RuntimeConfig(), 3, 1, 8, 50_000, before=(20_000, 46.0))
+    counts = run(HeadsConfig(), 3, 1, 8, 50_000, before=(20_000, 46.0))
     assert counts[-1][1] == 8
-    assert allowed_part(steady_state_interval(RuntimeConfig(), 3), 1, 8) == (3, 3)
+    assert allowed_part(steady_state_interval(HeadsConfig(), 3), 1, 8) == (3, 3)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_proposition_3_fails_where_a_new_head_takes_longer_than_cooldown_and_con
     it again, and so on: 7 and 8 in turn. Below the cap the next growth comes first, which gives a head until 5000. A
     longer cooldown ends it.
     """
-    config = RuntimeConfig(grace=grace)
+    config = HeadsConfig(grace=grace)
     state, counts, born = first_state(config, [True] + [False] * 7), [], [-rise] + [0] * 7
     for step in range(500, 50_001, 500):
         outputs = [float(on and step - since >= rise) for on, since in zip(state.mask, born, strict=True)]
@@ -149,7 +149,7 @@ def test_the_balance_lemma_fails_the_other_way_too() -> None:
 
     The rank is K, so that the grow trigger rests as the proof wants it.
     """
-    config = RuntimeConfig()
+    config = HeadsConfig()
     state, rank = first_state(config, [True] * 4 + [False] * 4), 4.0
     weights = [0.4, 0.0005, 0.3, 0.2995, 0, 0, 0, 0]
     beta = equidistribution(weights, state.mask)
@@ -161,20 +161,20 @@ def test_the_balance_lemma_fails_the_other_way_too() -> None:
 
 def test_the_relative_rule_does_not_rescue_the_lemma_with_equal_heads() -> None:
     """No rule on shares can see the rank: equal heads have the uniform share, whatever their number."""
-    config = RuntimeConfig(share="relative", eps_prune=0.5)
+    config = HeadsConfig(share="relative", eps_prune=0.5)
     assert {k for _, k in run(config, 2, 16, 16, 100_000)} == {16}
 
 
 def test_the_interval_may_hold_several_integers() -> None:
     """The proof takes "the unique integer" of the interval; for a rank of 22 there are three, and K rests at each."""
-    config = RuntimeConfig()
+    config = HeadsConfig()
     for k_init in (20, 21, 22):
         assert {k for _, k in run(config, 22, k_init, 30, 50_000)} == {k_init}
 
 
 def test_the_convergence_time_fails_where_the_cooldown_is_no_multiple_of_the_cadence() -> None:
     """An event must wait for a check: with a cooldown of 700 and checks at 500 events are 1000 apart, not 700."""
-    config = RuntimeConfig(grace=700, delta_grow=1, delta_prune=1)
+    config = HeadsConfig(grace=700, delta_grow=1, delta_prune=1)
     reached = next(step for step, k in run(config, 46, 1, 8, 50_000) if k == 8)
     assert reached == 6500 > convergence_steps(config, 1, 8) == 4900
 
@@ -192,7 +192,7 @@ def cut(step: int, jump: float) -> PruneCertificate:
 
 def test_a_run_that_grew_to_its_cap() -> None:
     certificates: list[Certificate] = [grown(1500 + 3000 * i) for i in range(7)]
-    found = conclude(RuntimeConfig(), [True] * 8, [20, 40, *[46] * 40], [0.125] * 8, certificates)
+    found = conclude(HeadsConfig(), [True] * 8, [20, 40, *[46] * 40], [0.125] * 8, certificates)
     assert found.rank_settled
     assert (found.interval, found.expected, found.k, found.inside) == ((42, 46), (8, 8), 8, True)
     assert (found.beta, found.grows, found.prunes) == (1.0, 7, 0)
@@ -203,16 +203,16 @@ def test_a_run_that_grew_to_its_cap() -> None:
 
 def test_jumps_add_up_and_are_held_against_the_corollary() -> None:
     certificates: list[Certificate] = [cut(1500, 0.01), cut(4500, 0.02)]
-    found = conclude(RuntimeConfig(), [True, True, False, False], [2.0] * 20, [0.75, 0.25, 0, 0], certificates)
+    found = conclude(HeadsConfig(), [True, True, False, False], [2.0] * 20, [0.75, 0.25, 0, 0], certificates)
     assert found.cumulative_jump == pytest.approx(0.03)
     assert found.cumulative_bound == pytest.approx(10.0 * 1e-3 * 4 * 2.0 * 2)
     assert found.cumulative_holds
     assert found.beta == 3.0
     assert (found.interval, found.interval_beta, found.inside) == ((2, 2), (2, 4), True)
-    worse = conclude(RuntimeConfig(), [True] * 2 + [False] * 2, [2.0], [0.75, 0.25, 0, 0], [cut(1, 0.2)])
+    worse = conclude(HeadsConfig(), [True] * 2 + [False] * 2, [2.0], [0.75, 0.25, 0, 0], [cut(1, 0.2)])
     assert not worse.cumulative_holds
     assert not worse.all_hold
-    grew = conclude(RuntimeConfig(), [True] * 2, [2.0], [0.5, 0.5], [grown(1, 1e-3)])
+    grew = conclude(HeadsConfig(), [True] * 2, [2.0], [0.5, 0.5], [grown(1, 1e-3)])
     assert not grew.cumulative_holds
     assert not grew.all_hold
 
@@ -221,23 +221,23 @@ def test_the_corollarys_constants_are_the_largest_of_all_events() -> None:
     small = cut(1500, 0.01)
     large = dataclasses.replace(cut(4500, 0.02), lipschitz_upper=20.0, threshold=2e-3, largest_norm=3.0)
     for order in ([small, large], [large, small]):
-        found = conclude(RuntimeConfig(), [True, True, False, False], [2.0] * 20, [0.5, 0.5, 0, 0], order)
+        found = conclude(HeadsConfig(), [True, True, False, False], [2.0] * 20, [0.5, 0.5, 0, 0], order)
         assert found.cumulative_bound == pytest.approx(20.0 * 2e-3 * 4 * 3.0 * 2)
         lost = [dataclasses.replace(order[0], lipschitz_upper=math.nan), order[1]]
-        assert not conclude(RuntimeConfig(), [True] * 4, [2.0], [0.25] * 4, lost).cumulative_holds
+        assert not conclude(HeadsConfig(), [True] * 4, [2.0], [0.25] * 4, lost).cumulative_holds
 
 
 def test_the_limit_on_prunes_counts_growths_and_the_least_heads() -> None:
     certificates: list[Certificate] = [grown(500), grown(1000), cut(1500, 0.0)]
-    found = conclude(RuntimeConfig(k_min=2), [True] * 4, [2.0], [0.25] * 4, certificates)
+    found = conclude(HeadsConfig(k_min=2), [True] * 4, [2.0], [0.25] * 4, certificates)
     assert (found.prune_limit, found.prunes, found.grows) == (4, 1, 2)
     assert (found.last_event, found.time_limit) == (1500, 3 * 1 * 2000)  # from three heads to four
-    late = conclude(RuntimeConfig(), [True] * 2, [2.0], [0.5] * 2, [grown(6001)])
+    late = conclude(HeadsConfig(), [True] * 2, [2.0], [0.5] * 2, [grown(6001)])
     assert (late.time_limit, late.in_time) == (6000, False)
 
 
 def test_a_conclusion_is_valid_json_with_its_verdicts() -> None:
-    found = conclude(RuntimeConfig(), [True, True], [2.0], [1.0, 0.0], [])
+    found = conclude(HeadsConfig(), [True, True], [2.0], [1.0, 0.0], [])
     written = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert written["beta"] is None
     for verdict in ("inside", "rank_settled", "in_time", "cumulative_holds", "all_hold"):
@@ -246,12 +246,12 @@ def test_a_conclusion_is_valid_json_with_its_verdicts() -> None:
 
 
 def test_three_ranks_at_least_say_whether_it_settled() -> None:
-    assert not conclude(RuntimeConfig(), [True], [1.0, 2.0, 2.0], [1.0], []).rank_settled
-    assert conclude(RuntimeConfig(), [True], [1.0, 2.0, 2.0, 2.0], [1.0], []).rank_settled
+    assert not conclude(HeadsConfig(), [True], [1.0, 2.0, 2.0], [1.0], []).rank_settled
+    assert conclude(HeadsConfig(), [True], [1.0, 2.0, 2.0, 2.0], [1.0], []).rank_settled
 
 
 def test_a_rank_that_moves_is_not_settled_and_widens_the_interval() -> None:
-    found = conclude(RuntimeConfig(), [True] * 8, [*[46] * 10, 3, 4, 9], [0.125] * 8, [])
+    found = conclude(HeadsConfig(), [True] * 8, [*[46] * 10, 3, 4, 9], [0.125] * 8, [])
     assert not found.rank_settled
     assert (found.rank_low, found.rank_high) == (3, 9)
     assert found.interval == (3, 9)
@@ -260,14 +260,14 @@ def test_a_rank_that_moves_is_not_settled_and_widens_the_interval() -> None:
 
 def test_more_prunes_than_heads_can_account_for_are_reported() -> None:
     certificates: list[Certificate] = [dataclasses.replace(cut(i, 0.0), head=i) for i in range(4)]
-    assert not conclude(RuntimeConfig(), [True, False, False], [1.0], [1, 0, 0], certificates).cumulative_holds
+    assert not conclude(HeadsConfig(), [True, False, False], [1.0], [1, 0, 0], certificates).cumulative_holds
 
 
 def test_a_silent_head_makes_beta_infinite() -> None:
-    found = conclude(RuntimeConfig(), [True, True], [2.0], [1.0, 0.0], [])
+    found = conclude(HeadsConfig(), [True, True], [2.0], [1.0, 0.0], [])
     assert math.isinf(found.beta)
     assert (found.interval, found.interval_beta) == ((2, 2), (2, 2))
-    wide = conclude(RuntimeConfig(), [True, True, False], [1.0], [1.0, 0.0, 0.0], [])
+    wide = conclude(HeadsConfig(), [True, True, False], [1.0], [1.0, 0.0, 0.0], [])
     assert (wide.interval, wide.interval_beta) == ((1, 1), (1, 3))
 
 
@@ -285,4 +285,4 @@ def test_what_cannot_be_summed_up_is_refused(
     mask: list[bool], ranks: list[float], shares: list[float], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        conclude(RuntimeConfig(), mask, ranks, shares, [])
+        conclude(HeadsConfig(), mask, ranks, shares, [])

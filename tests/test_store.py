@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from small_studies import SMALL, one_task, small_study
+from small_studies import SMALL, one_assignment, small_study
 
 from incrt.cli import main
 from incrt.cli.study_display import StudyDisplay, failure_lines
@@ -17,10 +17,10 @@ from incrt.report.outcomes import Command
 from incrt.report.reading import read_material
 from incrt.studies import store as store_module
 from incrt.studies.backend import LocalBackend
-from incrt.studies.store import Standing, Store
+from incrt.studies.store import RunStatus, Store
 from incrt.studies.study import Study
-from incrt.studies.tasks import Task
-from incrt.tuning import BESIDE_STUDIES
+from incrt.studies.assignments import Assignment
+from incrt.controllers.tuning import REPORTED_CONTROLLERS
 
 
 def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
@@ -52,21 +52,21 @@ def test_what_is_compared_is_read_as_any_version_wrote_it(tmp_path: Path, writte
 
 def test_each_variant_with_a_bench_of_its_own_has_its_controllers(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
-    text = SMALL.replace("grown = {}", 'grown.bench.reference = "slow"')
+    text = SMALL.replace("grown = {}", 'grown.task.reference = "slow"')
     study, _ = store.enter(small_study(tmp_path, text))
-    write_references(store, study, dict.fromkeys(BESIDE_STUDIES, 0.1))
+    write_references(store, study, dict.fromkeys(REPORTED_CONTROLLERS, 0.1))
     found = [row for row in read_material(store.path).references if not row.condition]
-    assert [(row.variant, row.controller) for row in found] == list(product(("grown", "all heads"), BESIDE_STUDIES))
+    assert [(row.variant, row.controller) for row in found] == list(product(("grown", "all heads"), REPORTED_CONTROLLERS))
 
 
 def test_nothing_is_said_of_an_arm_that_was_lost(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
     study, _ = store.enter(small_study(tmp_path))
-    write_references(store, study, {**dict.fromkeys(BESIDE_STUDIES, 0.1), "adaptive": 1e9})
+    write_references(store, study, {**dict.fromkeys(REPORTED_CONTROLLERS, 0.1), "adaptive": 1e9})
     found = {row.controller: row for row in read_material(store.path).references}
     assert (found["adaptive"].rmse, found["adaptive"].delta_pct, found["adaptive"].torque_tv) == (None, None, None)
     assert (found["observer"].rmse, found["observer"].headroom_closed) == (0.1, 0.0)
-    write_references(store, study, {**dict.fromkeys(BESIDE_STUDIES, 0.1), "clairvoyant": 1.0})
+    write_references(store, study, {**dict.fromkeys(REPORTED_CONTROLLERS, 0.1), "clairvoyant": 1.0})
     found = {row.controller: row for row in read_material(store.path).references}
     assert (found["observer"].rmse, found["observer"].headroom_closed) == (0.1, None)  # an end of it was lost
 
@@ -75,7 +75,7 @@ def write_references(store: Store, study: Study, rmse: dict[str, float]) -> None
     figures = dict.fromkeys(("delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv"), 0.0)
     for cell in study.cells:
         for changes in study.tests.values():
-            path = store.references(cell.bench, changes)
+            path = store.references(cell.task, changes)
             path.parent.mkdir(exist_ok=True)
             path.write_text(json.dumps([{"controller": name, "rmse": rmse[name], **figures} for name in rmse]))
 
@@ -98,7 +98,7 @@ def test_a_part_of_a_study_is_shown_alone(tmp_path: Path) -> None:
     part = [run for run in Store(tmp_path / "out").planned(study) if run.cell.variant == "all heads"]
     text = StringIO()
     with StudyDisplay(study, part, Console(file=text, width=80, force_terminal=True)) as display:
-        display.update([Standing("waiting", 0), Standing("training", 70)])
+        display.update([RunStatus("waiting", 0), RunStatus("training", 70)])
     shown = text.getvalue()
     assert "\nsmall: 1 waiting, 1 training" in shown.replace("\r", "")
     assert "all heads" in shown
@@ -133,9 +133,9 @@ def test_a_command_s_times_are_not_worth_an_error(tmp_path: Path, monkeypatch: p
 
 
 def test_a_worker_that_dies_says_how(tmp_path: Path) -> None:
-    task = one_task(Store(tmp_path / "out"), small_study(tmp_path))
+    assignment = one_assignment(Store(tmp_path / "out"), small_study(tmp_path))
     backend = LocalBackend(tmp_path / "logs")
-    backend.start(Task(**{**vars(task), "tests": []}))  # no task at all
+    backend.start(Assignment(**{**vars(assignment), "tests": []}))  # no assignment at all
     assert not backend.has_room()
     (end,) = backend.ended(60)
     assert backend.has_room()
@@ -148,7 +148,7 @@ def test_a_long_answer_does_not_block_the_worker(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
     study = dataclasses.replace(small_study(tmp_path), seeds=tuple(range(600)), trained_by=("main",))
     backend = LocalBackend(tmp_path / "logs")
-    backend.start(one_task(store, study))
+    backend.start(one_assignment(store, study))
     (end,) = backend.ended(60)
     assert end.found is not None
     assert len(end.found.problems) == 1200

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_studies import SMALL, TESTS, one_task, small_study
+from small_studies import SMALL, TESTS, one_assignment, small_study
 
 from incrt.cli import main
 from incrt.report.merging import merge
@@ -26,16 +26,16 @@ from incrt.report.selection import of_preset
 from incrt.report.tables import make_tables
 from incrt.report.tables.table import to_markdown
 from incrt.runs import read_json
-from incrt.sac import training
-from incrt.sac.folder import is_held
+from incrt.engine import training
+from incrt.engine.run_folder import is_held
 from incrt.studies import worker
 from incrt.studies.backend import LocalBackend
 from incrt.studies.schedule import How, Schedule
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file, standing
 from incrt.studies.study import Study
-from incrt.studies.tasks import Task
+from incrt.studies.assignments import Assignment
 from incrt.studies.worker import work
-from incrt.tuning import BESIDE_STUDIES
+from incrt.controllers.tuning import REPORTED_CONTROLLERS
 
 KILL = Path(__file__).parent.parent / "benchmarks" / "study_kill.py"
 
@@ -50,7 +50,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Study]:
     folder = tmp_path_factory.mktemp("trained")
     store = Store(folder / "out")
     study = store.enter(small_study(folder))[0]
-    found = work(one_task(store, study), say_nothing)
+    found = work(one_assignment(store, study), say_nothing)
     assert (found.problems, found.held, found.no_space) == ({}, [], None)
     spent = found.spent
     assert spent.runs == 4
@@ -73,7 +73,7 @@ def test_a_run_that_was_only_gone_on_with_is_not_counted_as_trained(
     for name in ("conclusion.json", "policy.safetensors"):  # killed after its last checkpoint
         (plan[0].folder / name).unlink()
     shutil.rmtree(plan[1].folder)
-    found = work(one_task(store, study), say_nothing)
+    found = work(one_assignment(store, study), say_nothing)
     assert (found.problems, found.spent.runs) == ({}, 1)
     assert all(standing(run, TESTS).state == "finished" for run in plan)
 
@@ -111,7 +111,7 @@ def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
     assert history.event_steps.tolist() == grows
     assert np.allclose(history.shares.sum(1), 1)
     controllers = [row.controller for row in material.references if not row.condition]
-    assert controllers == list(BESIDE_STUDIES)
+    assert controllers == list(REPORTED_CONTROLLERS)
     assert material.commands == []  # a worker did this, no command
     (episodes,) = material.episodes.values()
     assert episodes.q.shape == (1, 20, 2)
@@ -164,18 +164,18 @@ def test_controllers_stand_beside_the_study_whose_bench_they_have(trained: tuple
     store, study, _ = copied(trained, tmp_path)
     other = small_study(tmp_path, SMALL.replace("horizon = 40", 'horizon = 40, reference = "slow"'))
     store.enter(dataclasses.replace(other, name="other"))
-    rows = [{**row, "delta_pct": -1.0} for row in read_json(store.references(study.cells[0].bench, {}))]
-    store.references(other.cells[0].bench, {}).write_text(json.dumps(rows))
+    rows = [{**row, "delta_pct": -1.0} for row in read_json(store.references(study.cells[0].task, {}))]
+    store.references(other.cells[0].task, {}).write_text(json.dumps(rows))
     runs = of_preset(read_material(store.path), "memory")
     assert {row.delta_pct for row in runs.beside(("other",), 5.0)} == {-1.0}
     assert -1.0 not in {row.delta_pct for row in runs.beside(("small",), 5.0)}
-    assert len(runs.beside(("small",), 5.0)) == len(BESIDE_STUDIES)
+    assert len(runs.beside(("small",), 5.0)) == len(REPORTED_CONTROLLERS)
 
 
 def test_a_finished_run_is_left_as_it_is(trained: tuple[Store, Study], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "train", lambda *_, **__: pytest.fail("a finished run is not trained"))
     monkeypatch.setattr(worker, "evaluate_run", lambda *_, **__: pytest.fail("nor evaluated"))
-    found = work(one_task(*trained), say_nothing)
+    found = work(one_assignment(*trained), say_nothing)
     assert found.problems == {}
 
 
@@ -188,13 +188,13 @@ def test_a_damaged_run_is_named_and_the_others_go_on(trained: tuple[Store, Study
     (runs[1].folder / "policy.safetensors").write_bytes(b"nonsense")
     (runs[1].folder / "eval.json").unlink()
     (runs[2].folder / "eval.json").unlink()
-    found = work(one_task(store, study), say_nothing)
+    found = work(one_assignment(store, study), say_nothing)
     assert set(found.problems) == {str(runs[0].folder), str(runs[1].folder)}
     assert "no checkpoint" in found.problems[str(runs[0].folder)]
     assert "policy.safetensors holds no policy" in found.problems[str(runs[1].folder)]
     assert "conclusion.json, and the command that trained the run makes" in found.problems[str(runs[1].folder)]
     (runs[1].folder / "conclusion.json").unlink()
-    assert set(work(one_task(store, study), say_nothing).problems) == {str(runs[0].folder)}
+    assert set(work(one_assignment(store, study), say_nothing).problems) == {str(runs[0].folder)}
     assert (runs[2].folder / "eval.json").read_bytes() == (
         trained[0].planned(trained[1])[2].folder / "eval.json"
     ).read_bytes()
@@ -215,10 +215,10 @@ def test_a_stop_during_the_last_steps_leaves_the_evaluation_to_the_next_command(
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(worker, "train", interrupted)
-    found = work(one_task(store, study), say_nothing)
+    found = work(one_assignment(store, study), say_nothing)
     assert (found.problems, found.spent.runs) == ({}, 1)
     assert standing(plan[0], TESTS).state == "trained"
-    work(one_task(store, study), say_nothing)
+    work(one_assignment(store, study), say_nothing)
     assert standing(plan[0], TESTS).state == "finished"
 
 
@@ -229,7 +229,7 @@ def test_a_run_of_another_process_is_left_to_it(tmp_path: Path) -> None:
     first.folder.mkdir(parents=True)
     with held(first.folder):
         assert is_held(first.folder)
-        found = work(one_task(store, study), say_nothing)
+        found = work(one_assignment(store, study), say_nothing)
     assert found.held == [str(first.folder)]
     assert found.spent.runs == len(others)
     assert {standing(run, TESTS).state for run in others} == {"finished"}
@@ -276,7 +276,7 @@ def test_a_full_disk_is_said_and_what_was_finished_stays(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(worker, "write_whole", full)
-    found = work(one_task(store, study), say_nothing)
+    found = work(one_assignment(store, study), say_nothing)
     assert found.no_space is not None
     assert "No space left on device" in found.no_space
     assert [standing(run, TESTS).state for run in runs] == [*["finished"] * 3, "trained"]
@@ -288,21 +288,21 @@ def test_runs_that_another_study_trains_are_only_evaluated(
     store, study, runs = copied(trained, tmp_path)
     shutil.rmtree(runs[0].folder)
     monkeypatch.setattr(worker, "train", lambda *_, **__: pytest.fail("nothing is to be trained"))
-    task = one_task(store, study)
-    found = work(Task(**{**vars(task), "trained_by": ("main",)}), say_nothing)
+    assignment = one_assignment(store, study)
+    found = work(Assignment(**{**vars(assignment), "trained_by": ("main",)}), say_nothing)
     assert found.problems == {str(runs[0].folder): "is not trained: incrt study run with study main trains it"}
 
 
 def test_what_is_wrong_with_all_runs_is_said_of_all_and_not_tried_again(tmp_path: Path) -> None:
-    task = one_task(Store(tmp_path / "out"), small_study(tmp_path))
-    found = work(Task(**{**vars(task), "device": "abacus"}), say_nothing)
-    assert set(found.problems) == {str(folder) for folder in task.folders}
+    assignment = one_assignment(Store(tmp_path / "out"), small_study(tmp_path))
+    found = work(Assignment(**{**vars(assignment), "device": "abacus"}), say_nothing)
+    assert set(found.problems) == {str(folder) for folder in assignment.folders}
     assert set(found.problems.values()) == {"device must be one of auto, cpu, gpu; got 'abacus'"}
 
 
 def test_references_that_are_gone_or_damaged_are_made_anew(trained: tuple[Store, Study], tmp_path: Path) -> None:
     store, study, runs = copied(trained, tmp_path)
-    path = store.references(runs[0].cell.bench, {})
+    path = store.references(runs[0].cell.task, {})
     before = path.read_bytes()
     path.write_text('[{"x": 1}]')
     assert read_material(store.path).studies[0].unread
@@ -391,8 +391,8 @@ def test_seeds_that_stay_in_the_study_are_named(
 def test_controllers_are_not_missed_where_no_run_is(trained: tuple[Store, Study], tmp_path: Path) -> None:
     store, study, runs = copied(trained, tmp_path)
     for changes in study.tests.values():
-        store.references(study.cells[0].bench, changes).unlink()
-    (unread,) = read_material(store.path).studies[0].unread  # of one bench, said once
+        store.references(study.cells[0].task, changes).unlink()
+    (unread,) = read_material(store.path).studies[0].unread  # of one task, said once
     assert unread.startswith("reference controllers of grown, tau_z = 5 s")
     for each in runs:
         shutil.rmtree(each.folder)

@@ -10,7 +10,7 @@ from incrt.config import format_seeds, parse_seeds
 from incrt.config.heads import ENCODERS
 from incrt.studies.store import Store
 from incrt.studies.study import Cell, declared_studies, load_study
-from incrt.studies.tasks import split
+from incrt.studies.assignments import split
 
 PRESETS = ("memory", "paper")
 
@@ -27,21 +27,21 @@ def test_every_study_of_the_library_can_be_built_and_its_cells_differ(name: str,
 def test_main_is_the_paper_s_campaign(preset: str) -> None:
     study = load_study("main", preset)
     assert study.seeds == tuple(range(42, 52))
-    assert [(cell.bench.tau_z, cell.bench.window) for cell in study.cells] == [(1.0, 20), (2.0, 50), (5.0, 20)]
+    assert [(cell.task.tau_z, cell.task.window) for cell in study.cells] == [(1.0, 20), (2.0, 50), (5.0, 20)]
     assert all(cell.sac.steps == 50_000 and cell.encoder.k_max == 8 for cell in study.cells)
 
 
 def test_ablations_vary_what_they_say() -> None:
     def fields(name: str, part: str, field: str) -> list[object]:
         cells = load_study(name, "paper").cells
-        assert {cell.bench.tau_z for cell in cells} == {2.0}
+        assert {cell.task.tau_z for cell in cells} == {2.0}
         return [getattr(getattr(cell, part), field) for cell in cells]
 
     assert fields("k_max", "encoder", "k_max") == [2, 4, 8, 16]
     assert fields("grace", "runtime", "grace") == [1000, 2000, 5000]
     static = [cell for cell in load_study("static", "paper").cells if cell.encoder.encoder == "static"]
     assert {(cell.encoder.heads_at_start, cell.encoder.d_model) for cell in static} == {(2, 128), (7, 128), (8, 128)}
-    assert {cell.bench.tau_z for cell in static} == {1.0, 2.0, 5.0}
+    assert {cell.task.tau_z for cell in static} == {1.0, 2.0, 5.0}
     assert {cell.runtime.optimiser for cell in load_study("optimiser", "paper").cells} == {"rebuild", "carry"}
     encoders = {cell.encoder.encoder for cell in load_study("encoders", "paper").cells}
     assert encoders == {"runtime", "static", "deep", "gru", "lstm", "none"}
@@ -71,11 +71,11 @@ def test_studies_that_name_the_same_run_share_it() -> None:
 @pytest.mark.parametrize(("preset", "setting"), [("paper", "raw, no norm"), ("memory", "scaled, norm")])
 def test_factors_have_each_preset_s_own_runs_among_them(preset: str, setting: str) -> None:
     cells = {cell.variant: cell for cell in load_study("factors", preset).cells}
-    own = {cell.variant: cell.key for cell in load_study("static", preset).cells if cell.bench.tau_z == 5.0}
+    own = {cell.variant: cell.key for cell in load_study("static", preset).cells if cell.task.tau_z == 5.0}
     assert cells[f"runtime, {setting}"].key == own["runtime"]
     assert cells[f"static, {setting}"].key == own["static K=8"]
     factors = {
-        (cell.bench.reward_error, cell.bench.reward_velocity, cell.encoder.layer_norm, cell.encoder.encoder)
+        (cell.task.reward_error, cell.task.reward_velocity, cell.encoder.layer_norm, cell.encoder.encoder)
         for cell in cells.values()
     }
     rewards = ((1.0, 2e-4), (1 / 0.13**2, 0.01))
@@ -106,7 +106,7 @@ def test_search_changes_one_setting_at_a_time_of_three_variants(preset: str) -> 
         "20k steps": [{"steps": 20_000}] * 3,
         "100k steps": [{"steps": 100_000}] * 3,
     }
-    keys = {cell.variant: cell.key for cell in load_study("static", preset).cells if cell.bench.tau_z == 5.0}
+    keys = {cell.variant: cell.key for cell in load_study("static", preset).cells if cell.task.tau_z == 5.0}
     assert [cell.key for cell in study.cells[:2]] == [keys["runtime"], keys["static K=7"]]
     assert (study.cells[2].encoder.encoder, study.cells[2].encoder.k_max) == ("runtime", 2)
 
@@ -121,7 +121,7 @@ def test_runs_of_one_length_are_trained_together(tmp_path: Path) -> None:
 def test_a_part_is_some_variants_in_some_regimes() -> None:
     study = load_study("encoders", "memory")
     assert study.part((), ()) == study.cells
-    assert [(cell.variant, cell.bench.tau_z) for cell in study.part(("none", "deep"), (5.0, 1.0))] == [
+    assert [(cell.variant, cell.task.tau_z) for cell in study.part(("none", "deep"), (5.0, 1.0))] == [
         ("deep", 1.0),
         ("deep", 5.0),
         ("none", 1.0),
@@ -147,7 +147,7 @@ def test_a_hundred_seeds_begin_with_the_paper_s() -> None:
 def test_the_paper_s_number_of_heads_is_that_of_study_static() -> None:
     (cell,) = load_study("seven", "paper").cells
     assert cell.key in {each.key for each in load_study("static", "paper").cells}
-    assert cell.bench.tau_z == 5
+    assert cell.task.tau_z == 5
 
 
 def test_what_is_followed_up_is_a_pair_of_study_factors() -> None:
@@ -159,7 +159,7 @@ def test_what_is_followed_up_is_a_pair_of_study_factors() -> None:
 
 def test_stopping_early_changes_nothing_else_of_study_hundred() -> None:
     early, usual = (
-        {cell.variant: cell for cell in load_study(name, "paper").cells if cell.bench.tau_z == 5}
+        {cell.variant: cell for cell in load_study(name, "paper").cells if cell.task.tau_z == 5}
         for name in ("early", "hundred")
     )
     assert {cell.sac.steps for cell in early.values()} == {40_000}
@@ -204,15 +204,15 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
         ("regimes", "regimes = [{ window = 5 }]", "a regime must have tau_z"),
         ("regimes", "regimes = [{ tau_z = 5 }, { tau_z = 5, window = 9 }]", "regimes must differ in tau_z"),
         ("regimes", "regimes = [{ tau_z = -1 }]", "regime {'tau_z': -1}: tau_z must be a number > 0"),
-        ("bench =", "bench = { tau_z = 2 }", "common must leave bench.tau_z to regimes"),
-        ("grown", "grown.bench.tau_z = 2", "variant 'grown' must leave bench.tau_z to regimes"),
+        ("task =", "task = { tau_z = 2 }", "common must leave task.tau_z to regimes"),
+        ("grown", "grown.task.tau_z = 2", "variant 'grown' must leave task.tau_z to regimes"),
         ("encoder =", "encoder = { k_mox = 3 }", "common: unknown field k_mox; accepted"),
         ("grown", "grown.encoder.k_max = -3", "variant 'grown': k_max must be"),
         ("grown", "grown.encoder.k_mox = 3", "variant 'grown': unknown field k_mox; accepted"),
-        ("grown", "grown.decoder.k = 3", "unknown part decoder; accepted: bench, encoder, runtime, sac"),
+        ("grown", "grown.decoder.k = 3", "unknown part decoder; accepted: task, encoder, runtime, sac"),
         ("grown", "grown = 3", "must hold tables of fields"),
         ('"payload 1 kg"', '"payload 1 kg".eval_payload = 1', "condition 'payload 1 kg': unknown field eval_payload"),
-        ('"payload 1 kg"', '"payload 1 kg" = {}', "must name at least one field of the bench"),
+        ('"payload 1 kg"', '"payload 1 kg" = {}', "must name at least one field of the task"),
         ('"payload 1 kg"', '"".eval_payloads = [1.0]', "names that can be printed on one line, got ''"),
         ("grown", 'grown.encoder.encoder = "static"', "variants 'grown' and 'all heads' are the same runs"),
         ("compare", "trained_by = [1]", "trained_by must name studies, such as early, encoders"),
@@ -249,7 +249,7 @@ def test_a_cell_is_what_its_settings_say(tmp_path: Path) -> None:
             'other.features = "tanh_viscous"',
             "condition 'other': action_dim would be 8, trained policies have 6",
         ),
-        ("bench =", "bench.window = 7", "window must be given by common or by regimes, not by both"),
+        ("task =", "task.window = 7", "window must be given by common or by regimes, not by both"),
     ],
 )
 def test_a_bad_study_is_refused_by_name(tmp_path: Path, line: str, instead: str, named: str) -> None:

@@ -16,15 +16,15 @@ import pytest
 from small_runs import BENCH, ENCODER, RUNTIME, SAC
 
 import incrt
-from incrt.sac.folder import RunFolder
-from incrt.sac.policy import load
-from incrt.sac.population import News, Population
-from incrt.sac.progress import Saved
-from incrt.sac.training import Job, bench_job, train, until_signalled
+from incrt.engine.run_folder import RunFolder
+from incrt.engine.policy import load
+from incrt.engine.population import News, Population
+from incrt.engine.progress import Checkpoint
+from incrt.engine.training import Job, task_job, train, until_signalled
 
 
 def small_job(folder: Path, seed: int = 42, **sac: Any) -> Job:
-    return bench_job(folder, seed, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC.replace(**sac))
+    return task_job(folder, seed, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC.replace(**sac))
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_the_folder_holds_what_other_programs_rely_on(peaceful: Path) -> None:
     config = json.loads((peaceful / "config.json").read_text())
     assert config["seed"] == 42
     assert config["sac"]["steps"] == SAC.steps
-    assert config["bench"]["window"] == BENCH.window
+    assert config["task"]["window"] == BENCH.window
     (maker,) = config["made_by"]
     assert {"incrt", "jax", "commit", "python"} <= set(maker)
     assert (maker["from_step"], maker["device"]) == (0, "cpu")
@@ -352,11 +352,11 @@ def test_conclusions_are_made_where_the_run_was_trained(tmp_path: Path, monkeypa
     """On the thread that writes, too, which has a default device of its own."""
     places = []
 
-    def conclusion(_: Saved) -> dict[str, Any]:
+    def conclusion(_: Checkpoint) -> dict[str, Any]:
         places.append(getattr(jax.config, "jax_default_device", None))
         return {}
 
-    monkeypatch.setattr("incrt.sac.folder.conclusion", conclusion)
+    monkeypatch.setattr("incrt.engine.run_folder.conclusion", conclusion)
     train([small_job(tmp_path)], "cpu")
     assert places == [jax.devices("cpu")[0]]
 

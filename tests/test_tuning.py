@@ -9,8 +9,8 @@ import pytest
 
 from incrt import tuning
 from incrt.config import preset
-from incrt.search import minimise
-from incrt.tuning import reference_controller
+from incrt.controllers.search import minimise
+from incrt.controllers.tuning import reference_controller
 
 
 def test_search_finds_the_minimum_of_a_crooked_function() -> None:

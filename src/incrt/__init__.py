@@ -5,44 +5,37 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from incrt.bench import Bench, make_bench
-from incrt.config import (
-    BenchConfig,
-    EncoderConfig,
-    RuntimeConfig,
-    SacConfig,
-    encoder_preset,
-    preset,
-    runtime_preset,
-)
-from incrt.evaluation import evaluate, evaluate_policy
-from incrt.sac import Population, Run, bench_job, load_policy, train
-from incrt.tuning import CONTROLLERS, reference_controller
+from incrt.arm.law import Gains
+from incrt.arm.task import Task, make_task
+from incrt.config import EncoderConfig, HeadsConfig, RunConfig, SacConfig, TaskConfig, preset
+from incrt.controllers.evaluation import evaluate, evaluate_policy
+from incrt.controllers.tuning import CONTROLLERS, reference_controller
+from incrt.engine import Population, Run, load_policy, make_job, train
 
 if TYPE_CHECKING:
     from incrt import env as env
     from incrt import sb3 as sb3
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CONTROLLERS",
-    "Bench",
-    "BenchConfig",
     "EncoderConfig",
+    "Gains",
+    "HeadsConfig",
     "Population",
     "Run",
-    "RuntimeConfig",
+    "RunConfig",
     "SacConfig",
-    "bench_job",
-    "encoder_preset",
+    "Task",
+    "TaskConfig",
     "evaluate",
     "evaluate_policy",
     "load_policy",
-    "make_bench",
+    "make_job",
+    "make_task",
     "preset",
     "reference_controller",
-    "runtime_preset",
     "train",
 ]
 
@@ -57,4 +50,4 @@ def __getattr__(name: str) -> ModuleType:
 if find_spec("gymnasium") is not None:  # the core runs without it
     import gymnasium
 
-    gymnasium.register("incrt/Stribeck-v0", entry_point="incrt.env:StribeckEnv")
+    gymnasium.register("incrt/Stribeck-v0", entry_point="incrt.arm.gym:StribeckEnv")

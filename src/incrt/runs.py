@@ -1,40 +1,37 @@
 """Trained runs on disk: what they were, how good they are, and what stands beside them."""
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from incrt.config import BenchConfig, EncoderConfig, RuntimeConfig, SacConfig
-from incrt.evaluation import Evaluation, Trajectory, delta_pct, evaluate, headroom_closed
-from incrt.files import write_whole
-from incrt.jsonable import finite
-from incrt.sac import policy
-from incrt.tuning import reference_controller
+from incrt.config import RunConfig, TaskConfig
+from incrt.config.earlier import read_settings
+from incrt.controllers.evaluation import Evaluation, Rollout, delta_pct, evaluate, headroom_closed
+from incrt.controllers.tuning import reference_controller
+from incrt.engine import policy
+from incrt.storage.json import finite, read_json, write_json
 
-REFERENCES = ("baseline", "best_constant", "clairvoyant")
+COMPARED = ("baseline", "best_constant", "clairvoyant")
 """What stands beside every learned result."""
 
 
-class Trained(NamedTuple):
-    """A run of the bench that is over."""
+class TrainedRun(NamedTuple):
+    """A run of the task that is over."""
 
     folder: Path
     seed: int | None
     """None if whoever trained it chose none."""
-    bench: BenchConfig
-    encoder: EncoderConfig
-    runtime: RuntimeConfig
-    sac: SacConfig
+    config: RunConfig
+    """Its seed is that of the preset where whoever trained it chose none."""
     algorithm: str | None
     """Who trained it, if it was not the engine."""
     conclusion: dict[str, Any]
     """What training came to: steps, heads, events, certificates, or the cause of a failure."""
 
 
-def find_runs(path: Path) -> list[Trained]:
+def find_runs(path: Path) -> list[TrainedRun]:
     """The run in this folder, or all runs in the folders below it that are over."""
     if (path / "config.json").exists():
         return [_read(path)]
@@ -52,24 +49,17 @@ def is_over(folder: Path) -> bool:
     return (folder / "conclusion.json").exists()
 
 
-def _read(folder: Path) -> Trained:
+def _read(folder: Path) -> TrainedRun:
     about = read_json(folder / "config.json")
-    if not isinstance(about, dict) or "bench" not in about:
-        raise ValueError(f"{folder} holds no run of the bench")
+    if not isinstance(about, dict) or not {"task", "bench"} & about.keys():
+        raise ValueError(f"{folder} holds no run of an arm: its config.json describes no task")
     if not is_over(folder):
         raise ValueError(f"{folder} is not trained to its end; incrt train with the same options goes on with it")
     try:
-        return Trained(
-            folder,
-            about["seed"],
-            BenchConfig(**about["bench"]),
-            EncoderConfig(**about["encoder"]),
-            RuntimeConfig(**about["runtime"]),
-            SacConfig(**about["sac"]),
-            about.get("algorithm"),
-            _concluded(folder / "conclusion.json"),
-        )
-    except (KeyError, TypeError) as error:
+        seed = about["seed"]
+        config = read_settings(about) if seed is None else read_settings(about, seed=seed)
+        return TrainedRun(folder, seed, config, about.get("algorithm"), _concluded(folder / "conclusion.json"))
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{folder / 'config.json'} does not describe a run: {error}") from None
 
 
@@ -91,53 +81,37 @@ def _naming_the_cure(folder: Path) -> Iterator[None]:
         raise ValueError(f"{error}; {cure}") from None
 
 
-def read_json(path: Path) -> Any:
-    """What a file holds; one that cannot be read is refused."""
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+def evaluate_run(run: TrainedRun, **conditions: Any) -> tuple[dict[str, Any], Rollout]:
+    """The metrics of a run beside those of the reference controllers, and its rollouts.
 
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """What a log holds, of which each line is JSON; one that cannot be read is refused."""
-    try:
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-
-
-def evaluate_run(run: Trained, **conditions: Any) -> tuple[dict[str, Any], Trajectory]:
-    """The figures of a run beside those of the references, and its rollouts.
-
-    ``conditions`` are fields of the bench that differ from training; the references stay tuned for the training's.
+    ``conditions`` are fields of the task that differ from training; the references stay tuned for the training's.
     """
-    config = run.bench.replace(**conditions)
+    config = run.config.task.replace(**conditions)
     with _naming_the_cure(run.folder):
         learned = policy.load(run.folder)
-    found, trajectory = evaluate(config, learned)
-    beside = {name: reference_rmse(name, run.bench, config) for name in REFERENCES}
-    figures = {
+    found, recorded = evaluate(config, learned)
+    beside = {name: reference_rmse(name, run.config.task, config) for name in COMPARED}
+    metrics = {
         "delta_pct": delta_pct(found.rmse, beside["baseline"]),
         "headroom_closed": headroom_closed(found.rmse, beside["best_constant"], beside["clairvoyant"]),
         **{f"{name}_rmse": rmse for name, rmse in beside.items()},
         **found.to_dict(),
     }
-    return dict(finite({"seed": run.seed, "tau_z": config.tau_z, **figures, "training": run.conclusion})), trajectory
+    return dict(finite({"seed": run.seed, "tau_z": config.tau_z, **metrics, "training": run.conclusion})), recorded
 
 
-def write_evaluation(run: Trained, figures: dict[str, Any]) -> None:
-    """Keep the figures as the run's eval.json."""
-    write_whole(run.folder / "eval.json", (json.dumps(figures, indent=2, allow_nan=False) + "\n").encode())
+def write_evaluation(run: TrainedRun, metrics: dict[str, Any]) -> None:
+    """Keep the metrics as the run's eval.json."""
+    write_json(run.folder / "eval.json", metrics)
 
 
 @cache
-def reference_evaluation(name: str, tuned_for: BenchConfig, config: BenchConfig) -> tuple[Evaluation, Trajectory]:
-    """A reference controller, tuned for one bench and tested on another."""
+def reference_evaluation(name: str, tuned_for: TaskConfig, config: TaskConfig) -> tuple[Evaluation, Rollout]:
+    """A reference controller, tuned for one task and tested on another."""
     return evaluate(config, reference_controller(name, tuned_for))
 
 
-def reference_rmse(name: str, tuned_for: BenchConfig, config: BenchConfig) -> float:
+def reference_rmse(name: str, tuned_for: TaskConfig, config: TaskConfig) -> float:
     """Its RMSE."""
     return reference_evaluation(name, tuned_for, config)[0].rmse
 

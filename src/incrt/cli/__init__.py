@@ -14,6 +14,7 @@ from incrt.cli.bench import Bench
 from incrt.cli.evaluate import Evaluate
 from incrt.cli.phase1 import Phase1
 from incrt.cli.report import Report
+from incrt.cli.settings import Settings
 from incrt.cli.study import StudyCommand
 from incrt.cli.terminal import log
 from incrt.cli.train import Train
@@ -27,6 +28,7 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
     "study": StudyCommand,
     "report": Report,
     "bench": Bench,
+    "settings": Settings,
 }
 
 

@@ -8,26 +8,29 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.table import Table
 
-from incrt.cli.conditions import Conditions
 from incrt.cli.figures import draw_tracking
+from incrt.cli.options import Conditions, given, with_settings
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_file, print_json
-from incrt.config import BenchConfig, preset
-from incrt.evaluation import Evaluation, Trajectory, evaluate
+from incrt.config import TaskConfig, preset
+from incrt.controllers.evaluation import Evaluation, Rollout, evaluate
+from incrt.controllers.tuning import CONTROLLERS, reference_controller
 from incrt.runs import reference_rows
-from incrt.tuning import CONTROLLERS, reference_controller
 
 
 @dataclass(frozen=True, kw_only=True)
 class Baselines(Conditions):
     """Evaluate the reference controllers: what constant gains can do, and what a clairvoyant could do.
 
-    The controllers are tuned for the preset. The options from --payloads to --delay change what they are tested on.
+    The controllers are tuned for the preset with robot, friction and settings as given. --trajectory, --payloads, noise
+    and delay change only what they are tested on.
     """
 
     preset: Literal["memory", "paper"] = "memory"
-    """The bench."""
+    """The task."""
     tau_z: tuple[float, ...] = (1.0, 2.0, 5.0)
     """Memory horizons [s]."""
+    set: tuple[str, ...] = ()
+    """Any other field of the task, as task.FIELD=VALUE: task.eta_max=[8,5.5]. incrt settings lists them all."""
     figure: Path | None = None
     """Also draw one rollout of each controller at the last tau_z into this file."""
     json: bool = False
@@ -35,9 +38,11 @@ class Baselines(Conditions):
 
     def run(self) -> None:
         """Print the table."""
-        changes = self.conditions
+        arm = given(robot=self.robot, friction=self.friction)
+        changes = {name: value for name, value in self.conditions.items() if name not in arm}
         # All configurations are built before the first is evaluated, so that a bad option costs nothing.
-        tuned_for = [preset(self.preset, tau_z=tau_z) for tau_z in self.tau_z]
+        base = with_settings(preset(self.preset), self.set).task.replace(**arm)
+        tuned_for = [base.replace(tau_z=tau_z) for tau_z in self.tau_z]
         tested_on = [config.replace(**changes) for config in tuned_for]
         if not tested_on:
             raise ValueError("tau_z must name at least one memory horizon")
@@ -46,9 +51,9 @@ class Baselines(Conditions):
         rows = []
         for nominal, config in zip(tuned_for, tested_on, strict=True):
             found = _evaluate_references(nominal, config)
-            tested = {"preset": self.preset, "tau_z": config.tau_z, **changes}
+            tested = {"preset": self.preset, "tau_z": config.tau_z, **arm, **changes}
             rows += reference_rows(tested, {name: evaluation for name, (evaluation, _) in found.items()})
-        title = ", ".join([f"preset {self.preset}", *(f"{name} {value}" for name, value in changes.items())])
+        title = ", ".join([f"preset {self.preset}", *(f"{name} {value}" for name, value in {**arm, **changes}.items())])
         if self.figure is not None:
             draw_tracking(self.figure, title, tested_on[-1], {name: one for name, (_, one) in found.items()})
         if self.json:
@@ -57,7 +62,7 @@ class Baselines(Conditions):
             Console().print(_table(f"Reference controllers, {title}", rows))
 
 
-def _evaluate_references(nominal: BenchConfig, config: BenchConfig) -> dict[str, tuple[Evaluation, Trajectory]]:
+def _evaluate_references(nominal: TaskConfig, config: TaskConfig) -> dict[str, tuple[Evaluation, Rollout]]:
     found = {}
     for name in CONTROLLERS:
         with log.status(f"tau_z = {config.tau_z:g} s: {name}"):

@@ -10,12 +10,12 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from incrt.bench import make_bench
+from incrt.arm.task import make_task
 from incrt.cli.terminal import log, new_table, print_json
-from incrt.config import EncoderConfig, RuntimeConfig, SacConfig, preset
-from incrt.config.rules import COUNT, whole
-from incrt.sac.population import Population
-from incrt.sac.progress import Run
+from incrt.config import EncoderConfig, HeadsConfig, SacConfig, preset
+from incrt.config.rules import COUNT
+from incrt.engine.population import Population
+from incrt.engine.progress import Run
 
 _WARM_UP = 2000
 """Steps after which every program of a run has been compiled: the first head grows at step 1500."""
@@ -43,7 +43,7 @@ class Bench:
         """Print the table."""
         if self.device == "cpu" and self.steps is not None:
             raise ValueError("--steps goes with bench gpu; bench cpu times steps, not whole runs")
-        steps = SacConfig.steps if self.steps is None else whole("steps", self.steps, COUNT)
+        steps = SacConfig.steps if self.steps is None else COUNT("steps", self.steps)
         rows = _time_cpu() if self.device == "cpu" else _time_gpu(steps)
         if self.json:
             print_json(rows)
@@ -59,11 +59,11 @@ def _time_cpu() -> list[dict[str, Any]]:
     rows = []
     for window in (20, 50):
         with log.status(f"W = {window}: Stable-Baselines3"):
-            peer = time_sb3(preset(window=window), EncoderConfig(), SacConfig(), _SB3_STEPS[window])
+            peer = time_sb3(preset(task={"window": window}).task, EncoderConfig(), SacConfig(), _SB3_STEPS[window])
         for count in (1, 8):
             runs = [study_run(seed, window, 5.0, _CPU_STEPS) for seed in range(count)]
             with log.status(f"W = {window}: {count} runs of the engine"):
-                training_seconds([study_run(0, window, 5.0, RuntimeConfig.check_every)], "cpu")  # compiles
+                training_seconds([study_run(0, window, 5.0, HeadsConfig.check_every)], "cpu")  # compiles
                 rate = count * _CPU_STEPS / training_seconds(runs, "cpu")
             rows.append(
                 {
@@ -105,7 +105,7 @@ def _time_gpu(steps: int) -> list[dict[str, Any]]:
 
 def study_run(seed: int, window: int, tau_z: float, steps: int, k_max: int = EncoderConfig.k_max) -> Run:
     """A run of the paper's main study."""
-    environment, params = make_bench(preset(window=window, tau_z=tau_z))
+    environment, params = make_task(preset(task={"window": window, "tau_z": tau_z}).task)
     return Run(seed, environment, params, window, EncoderConfig(k_max=k_max), sac=SacConfig(steps=steps))
 
 

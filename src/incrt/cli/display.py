@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from incrt.cli.terminal import LiveView, progress_bar
-from incrt.sac.population import News, Population
-from incrt.sac.progress import Check, Progress, Report
+from incrt.engine.population import News, Population
+from incrt.engine.progress import Check, Progress, Report
 
 _SHOWN_RUNS = 16
 _SECONDS_BETWEEN_LINES = 10.0

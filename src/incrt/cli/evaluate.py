@@ -9,13 +9,12 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
-from incrt.cli.conditions import Conditions
 from incrt.cli.figures import draw_run
+from incrt.cli.options import Conditions
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_folder, print_json
-from incrt.compiled import keep_compiled
 from incrt.runs import (
-    REFERENCES,
-    Trained,
+    COMPARED,
+    TrainedRun,
     evaluate_run,
     find_runs,
     is_over,
@@ -23,6 +22,7 @@ from incrt.runs import (
     reference_rows,
     write_evaluation,
 )
+from incrt.storage.cache import keep_compiled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,30 +56,31 @@ class Evaluate(Conditions):
 
 
 def evaluated(
-    runs: Sequence[Trained], conditions: Mapping[str, Any], figures_folder: Path | None = None
+    runs: Sequence[TrainedRun], conditions: Mapping[str, Any], figures_folder: Path | None = None
 ) -> list[dict[str, Any]]:
     """One row a run, and before them one row a reference and regime; eval.json and figures are written on the way."""
     for run in runs:
-        run.bench.replace(**conditions)  # refuses what is wrong before any work
+        run.config.task.replace(**conditions)  # refuses what is wrong before any work
     if figures_folder is not None:
         prepare_folder(figures_folder)
-    beside: dict[Hashable, list[dict[str, Any]]] = {}  # by the bench they were tested on
+    beside: dict[Hashable, list[dict[str, Any]]] = {}  # by the task they were tested on
     kinds: dict[Hashable, int] = {}  # runs of one kind differ in their seeds alone
     learned = []
     for run in runs:
-        config = run.bench.replace(**conditions)
+        config = run.config.task.replace(**conditions)
         if config not in beside:
             with log.status(f"tau_z = {config.tau_z:g} s: references"):
-                found = {name: reference_evaluation(name, run.bench, config)[0] for name in REFERENCES}
+                found = {name: reference_evaluation(name, run.config.task, config)[0] for name in COMPARED}
             beside[config] = reference_rows({"tau_z": config.tau_z}, found)
         with log.status(f"evaluating {run.folder.name}"):
-            figures, trajectory = evaluate_run(run, **conditions)
+            figures, recorded = evaluate_run(run, **conditions)
             if not conditions:
                 write_evaluation(run, figures)
             if figures_folder is not None:
-                draw_run(run, config, trajectory, figures_folder)
-        kind = (config, run.encoder, run.runtime, run.sac, run.algorithm)
-        name = run.encoder.encoder if run.algorithm is None else f"{run.encoder.encoder}, {run.algorithm}"
+                draw_run(run, config, recorded, figures_folder)
+        kind = (config, run.config.encoder, run.config.heads, run.config.sac, run.algorithm)
+        encoder = run.config.encoder.encoder
+        name = encoder if run.algorithm is None else f"{encoder}, {run.algorithm}"
         learned.append({"controller": name, "group": kinds.setdefault(kind, len(kinds)), **figures})
     return [row for rows in beside.values() for row in rows] + learned
 
@@ -98,7 +99,7 @@ def print_results(title: str, rows: Sequence[dict[str, Any]]) -> None:
     for row in rows:
         name = f"{row['controller']}, {_seed(row)}" if "seed" in row else row["controller"].replace("_", " ")
         cells = [cell(row[key], form) for key, form in columns]
-        last = row is rows[-1] or ("seed" not in row and row["controller"] == REFERENCES[-1])
+        last = row is rows[-1] or ("seed" not in row and row["controller"] == COMPARED[-1])
         table.add_row(f"{row['tau_z']:g}", name, *cells, *_training(row), end_section=last)
     for found in _alike(sound):
         if len(found) > 1:

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import preset
-from incrt.phase1 import surrogate
+from incrt.offline import surrogate
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Phase1:
     """
 
     preset: Literal["memory", "paper"] = "memory"
-    """The bench."""
+    """The task."""
     tau_z: tuple[float, ...] = (1.0, 2.0, 5.0)
     """Memory horizons [s]."""
     window: int | None = None
@@ -36,7 +36,7 @@ class Phase1:
     def run(self) -> None:
         """Print the spectrum and the choice."""
         changes = {} if self.window is None else {"window": self.window}
-        configs = [preset(self.preset, tau_z=tau_z, **changes) for tau_z in self.tau_z]
+        configs = [preset(self.preset, task={"tau_z": tau_z, **changes}).task for tau_z in self.tau_z]
         if not configs:
             raise ValueError("tau_z must name at least one memory horizon")
         rows = []

@@ -15,14 +15,14 @@ from rich.console import Console
 from incrt.cli.study_display import StudyDisplay, failure_lines, standing_rows, status_table
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import format_seeds, parse_seeds
-from incrt.config.rules import COUNT, whole
+from incrt.config.rules import COUNT
+from incrt.engine.population import usable_cores
+from incrt.engine.training import until_signalled
 from incrt.report.outcomes import Command
 from incrt.runs import is_over
-from incrt.sac.population import usable_cores
-from incrt.sac.training import until_signalled
 from incrt.studies.backend import Backend, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
-from incrt.studies.store import Standing, Store, standing
+from incrt.studies.store import RunStatus, Store, standing
 from incrt.studies.study import Cell, declared_studies, load_study
 
 _GPU_BATCH = 128
@@ -42,7 +42,7 @@ class RunStudy:
     out: Path
     """Folder for studies and their runs. Studies in one folder share the runs that they have in common."""
     preset: Literal["memory", "paper"] = "memory"
-    """Bench, encoder and runtime controller that belong together."""
+    """Task, encoder and runtime controller that belong together."""
     seeds: str | None = None
     """Train these seeds, one run each a variant and regime, such as 42-51 or 1,5,7-9. They stay in the study, for all
     its variants. If not given, the study's own and those that were asked for before."""
@@ -68,7 +68,7 @@ class RunStudy:
             raise ValueError("--address goes with --backend ray")
         for name in ("batch", "cores"):
             if getattr(self, name) is not None:
-                whole(name, getattr(self, name), COUNT)
+                COUNT(name, getattr(self, name))
         for name in ("variants", "tau_z"):
             if getattr(self, name) == ():
                 raise ValueError(f"--{name.replace('_', '-')} must be followed by at least one")
@@ -122,7 +122,7 @@ class RunStudy:
     def _part(self, cells: Sequence[Cell]) -> str:
         """What was asked for of the study, each once and as it is declared; nothing for all of it."""
         variants = dict.fromkeys(repr(each.variant) if "," in each.variant else each.variant for each in cells)
-        regimes = dict.fromkeys(f"{each.bench.tau_z:g}" for each in cells)
+        regimes = dict.fromkeys(f"{each.config.task.tau_z:g}" for each in cells)
         return "; ".join(
             text
             for text, is_asked in ((", ".join(variants), self.variants), (f"tau_z {', '.join(regimes)}", self.tau_z))
@@ -163,7 +163,11 @@ def _saying_so(stop: Callable[[], bool]) -> Callable[[], bool]:
 
 def _local_device(asked: str) -> str:
     """Where workers will train; found out in a process of its own, since whoever asks keeps a piece of the GPU."""
-    command = [sys.executable, "-c", f"from incrt.sac.population import find_device as f; print(f({asked!r}).platform)"]
+    command = [
+        sys.executable,
+        "-c",
+        f"from incrt.engine.population import find_device as f; print(f({asked!r}).platform)",
+    ]
     found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if found.returncode:
         said = found.stderr.strip().splitlines() or ["the process that looks for it died"]
@@ -193,7 +197,7 @@ class Status:
             seen = [(str(run.folder.relative_to(store.path)), standing(run, study.tests)) for run in plan]
             finished = {name for name, each in seen if each.state == "finished"}  # by another study since, perhaps
             failed = {name: why for name, why in store.failed(study).items() if name not in finished}
-            standings = [Standing("failed", each.step) if name in failed else each for name, each in seen]
+            standings = [RunStatus("failed", each.step) if name in failed else each for name, each in seen]
             found = standing_rows(study, plan, standings)
             rows += [{"study": study.name, "preset": study.preset, **row} for row in found]
             if not self.json:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from incrt.cli.terminal import LiveView, new_table, progress_bar
-from incrt.studies.store import PlannedRun, Standing
+from incrt.studies.store import PlannedRun, RunStatus
 from incrt.studies.study import Study
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -21,7 +21,7 @@ _SECONDS_OF_RATE = 60.0
 STATES = ("waiting", "stopped", "training", "trained", "finished", "failed")
 
 
-def standing_rows(study: Study, plan: Sequence[PlannedRun], standings: Sequence[Standing]) -> list[dict[str, Any]]:
+def standing_rows(study: Study, plan: Sequence[PlannedRun], standings: Sequence[RunStatus]) -> list[dict[str, Any]]:
     """One row a variant and regime: how many runs are in which state, and how many of their steps are done."""
     rows = []
     for cell in study.cells:
@@ -33,12 +33,12 @@ def standing_rows(study: Study, plan: Sequence[PlannedRun], standings: Sequence[
         rows.append(
             {
                 "variant": cell.variant,
-                "tau_z": cell.bench.tau_z,
+                "tau_z": cell.config.task.tau_z,
                 "runs": len(members),
                 **{state: counts[state] for state in STATES},
                 "steps_done": done,
-                "steps": cell.sac.steps * len(members),
-                "steps_left": sum(cell.sac.steps - each.step for each in members if each.state != "failed"),
+                "steps": cell.config.sac.steps * len(members),
+                "steps_left": sum(cell.config.sac.steps - each.step for each in members if each.state != "failed"),
             }
         )
     return rows
@@ -82,7 +82,7 @@ class StudyDisplay(LiveView):
         """When the runs were last looked at, and how many steps were done then."""
         self._last_line = -_SECONDS_BETWEEN_LINES
 
-    def update(self, standings: Sequence[Standing]) -> None:
+    def update(self, standings: Sequence[RunStatus]) -> None:
         """Show how far the runs are."""
         rows = standing_rows(self._study, self._plan, standings)
         line = self._line(rows)

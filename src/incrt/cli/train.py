@@ -2,51 +2,48 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from incrt.cli.display import Display
 from incrt.cli.evaluate import evaluated, print_results
+from incrt.cli.options import TaskOptions, given, shown, with_settings
 from incrt.cli.terminal import log, prepare_folder, print_json
-from incrt.compiled import keep_compiled
-from incrt.config import SacConfig, encoder_preset, parse_seeds, preset, runtime_preset
+from incrt.config import EncoderConfig, HeadsConfig, RunConfig, SacConfig, TaskConfig, parse_seeds, preset
 from incrt.config.heads import WITH_HEADS
+from incrt.engine.training import Job, make_job, train
 from incrt.runs import find_runs
-from incrt.sac.training import Job, bench_job, train
+from incrt.storage.cache import keep_compiled
+
+_AS_PRESET = " As in the preset if not given."
 
 
-@dataclass(frozen=True)
-class Train:
-    """Train runs on the bench, evaluate them, and print them beside what constant gains and a clairvoyant reach.
+@dataclass(frozen=True, kw_only=True)
+class Train(TaskOptions):
+    """Train runs, evaluate them, and print them beside what constant gains and a clairvoyant reach.
 
-    A folder that holds an unfinished run is gone on with. Interrupt at any time: what was done is kept.
+    Unfinished runs are resumed. Interrupt at any time: what was done is kept.
     """
 
     out: Path
     """Folder for the runs; each gets a folder seed-N in it."""
     preset: Literal["memory", "paper"] = "memory"
-    """Bench, encoder and runtime controller that belong together."""
-    tau_z: float = 5.0
-    """Memory horizon of the friction [s]."""
+    """Task, encoder, heads and training that belong together."""
+    tau_z: Annotated[float, shown(TaskConfig, "tau_z")] = TaskConfig.tau_z
     seeds: str = "42-51"
     """Seeds, one run each: numbers and ranges, such as 42-51 or 1,5,7-9."""
-    steps: int = SacConfig.steps
-    """Environment steps of a run. One that is over can be made longer; its results are then made anew."""
+    steps: Annotated[int, shown(SacConfig, "steps", " A run that is over can be made longer.")] = SacConfig.steps
     encoder: Literal["runtime", "static", "deep", "gru", "lstm", "none"] = "runtime"
     """Heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last observation alone."""
-    window: int | None = None
-    """W: observations in a context; that of the preset if not given."""
-    k_max: int | None = None
-    """K_max: head-count cap, and by it the width d_model of every encoder; that of the preset if not given."""
-    k_init: int | None = None
-    """K_init: heads at the start; 1 for encoder runtime and all for static if not given."""
-    grace: int | None = None
-    """Fewest steps between two events; that of the preset if not given."""
-    share: Literal["absolute", "relative"] | None = None
-    """Whether a head is weak by its share alone or relative to 1/K; that of the preset if not given."""
-    shield: bool = True
-    """Whether gains are projected onto the admissible set."""
-    penalty: bool = True
-    """Whether the distance to the admissible set joins the actor's loss, where there is a shield."""
+    window: Annotated[int | None, shown(TaskConfig, "window", _AS_PRESET)] = None
+    k_max: Annotated[int | None, shown(EncoderConfig, "k_max", _AS_PRESET)] = None
+    k_init: Annotated[int | None, shown(EncoderConfig, "k_init", _AS_PRESET)] = None
+    trigger: Annotated[str | None, shown(HeadsConfig, "trigger", _AS_PRESET)] = None
+    grace: Annotated[int | None, shown(HeadsConfig, "grace", _AS_PRESET)] = None
+    share: Annotated[Literal["absolute", "relative"] | None, shown(HeadsConfig, "share", _AS_PRESET)] = None
+    shield: Annotated[bool, shown(TaskConfig, "shield")] = TaskConfig.shield
+    penalty: Annotated[bool, shown(SacConfig, "penalty")] = SacConfig.penalty
+    set: tuple[str, ...] = ()
+    """Any other field, as PART.FIELD=VALUE: task.eta_max=[8,5.5] sac.gamma=0.98. incrt settings lists them all."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """Where to train; auto takes a GPU if there is one."""
     save_every: int = 5000
@@ -78,23 +75,22 @@ class Train:
 
     def jobs(self) -> list[Job]:
         """The runs that the options ask for."""
+        config = self.config()
+        return [make_job(self.out / f"seed-{seed}", config.replace(seed=seed)) for seed in parse_seeds(self.seeds)]
 
-        def given(**options: object) -> dict[str, object]:
-            return {name: value for name, value in options.items() if value is not None}
-
+    def config(self) -> RunConfig:
+        """What the options ask for, whatever the seed."""
         self._refuse_idle_options()
-        bench = preset(self.preset, tau_z=self.tau_z, shield=self.shield, **given(window=self.window))
-        encoder = encoder_preset(self.preset, encoder=self.encoder, **given(k_max=self.k_max, k_init=self.k_init))
-        runtime = runtime_preset(self.preset, **given(grace=self.grace, share=self.share))
-        sac = SacConfig(steps=self.steps, penalty=self.penalty)
-        return [
-            bench_job(self.out / f"seed-{seed}", seed, bench, encoder=encoder, runtime=runtime, sac=sac)
-            for seed in parse_seeds(self.seeds)
-        ]
+        task = {**self.task_changes, **given(tau_z=self.tau_z, shield=self.shield, window=self.window)}
+        encoder = given(encoder=self.encoder, k_max=self.k_max, k_init=self.k_init)
+        heads = given(trigger=self.trigger, grace=self.grace, share=self.share)
+        sac = {"steps": self.steps, "penalty": self.penalty}
+        changed = with_settings(preset(self.preset), self.set)
+        return changed.replace(task=task, encoder=encoder, heads=heads, sac=sac)
 
     def _refuse_idle_options(self) -> None:
         """Refuse options that would make no difference to this encoder."""
-        used_by = {"k_init": WITH_HEADS, "grace": ("runtime",), "share": ("runtime",)}
+        used_by = {"k_init": WITH_HEADS, **dict.fromkeys(("trigger", "grace", "share"), ("runtime",))}
         for name, encoders in used_by.items():
             if getattr(self, name) is not None and self.encoder not in encoders:
                 option = f"--{name.replace('_', '-')}"

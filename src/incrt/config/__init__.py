@@ -1,28 +1,30 @@
 """What can be set: the dataclasses and presets from which commands, files and documents are made."""
 
-from incrt.config.bench import FEATURES, REFERENCES, SUCCESS_RMSE, BenchConfig
-from incrt.config.heads import ENCODERS, OPTIMISER_RULES, RANKS, SHARE_RULES, EncoderConfig, RuntimeConfig
-from incrt.config.presets import PRESETS, encoder_preset, preset, runtime_preset
-from incrt.config.sac import SacConfig, check_together
+from incrt.config.heads import ENCODERS, OPTIMISER_RULES, SHARE_RULES, EncoderConfig, HeadsConfig
+from incrt.config.presets import PRESETS, preset
+from incrt.config.registry import FRICTIONS, ROBOTS, TRAJECTORIES, TRIGGERS
+from incrt.config.run import RunConfig, check_together
+from incrt.config.sac import SacConfig
 from incrt.config.seeds import format_seeds, parse_seeds
+from incrt.config.task import SUCCESS_RMSE, TaskConfig
 
 __all__ = [
     "ENCODERS",
-    "FEATURES",
+    "FRICTIONS",
     "OPTIMISER_RULES",
     "PRESETS",
-    "RANKS",
-    "REFERENCES",
+    "ROBOTS",
     "SHARE_RULES",
     "SUCCESS_RMSE",
-    "BenchConfig",
+    "TRAJECTORIES",
+    "TRIGGERS",
     "EncoderConfig",
-    "RuntimeConfig",
+    "HeadsConfig",
+    "RunConfig",
     "SacConfig",
+    "TaskConfig",
     "check_together",
-    "encoder_preset",
     "format_seeds",
     "parse_seeds",
     "preset",
-    "runtime_preset",
 ]

@@ -1,17 +1,23 @@
-"""What can be set of the encoder and of the runtime controller (the paper's Table 4)."""
+"""What can be set of the encoder and of its heads while they learn (the paper's Table 4)."""
 
+import dataclasses
+import json
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+from incrt.config.registry import TRIGGERS, description
 from incrt.config.rules import (
     COUNT,
+    FLAG,
     FRACTION,
     NON_NEGATIVE,
     PART,
     Configuration,
-    check_flag,
-    check_name,
-    settle_scalars,
-    whole,
+    documented,
+    one_of,
+    optional,
+    setting,
 )
 
 WITH_HEADS = ("runtime", "static")
@@ -21,9 +27,6 @@ ENCODERS = (*WITH_HEADS, "deep", "gru", "lstm", "none")
 """From a context to features: heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last
 observation alone."""
 
-RANKS = ("energy", "entropy", "stable", "participation")
-"""Ranks that can ask for growth; ``energy`` is the paper's."""
-
 SHARE_RULES = ("absolute", "relative")
 """When a head is weak: its share is below eps_prune (the paper's), or below eps_prune times the uniform share 1/K."""
 
@@ -31,29 +34,21 @@ OPTIMISER_RULES = ("carry", "rebuild")
 """What an event does to Adam: survivors keep their moments and steps, or everything starts at zero (the paper's)."""
 
 
+@documented
 @dataclass(frozen=True)
 class EncoderConfig(Configuration):
     """The encoder. The defaults are preset ``memory``."""
 
-    encoder: str = "runtime"
-    """Which network, one of ENCODERS."""
-    k_max: int = 8
-    """K_max: head-count cap."""
-    k_init: int | None = None
-    """K_init: heads active at the start; None stands for one in ``runtime`` and for all of them in ``static``."""
-    d_k: int = 16
-    """Key and value dimension of one head; the width of every encoder is K_max d_k."""
-    layer_norm: bool = True
-    """Whether the features are layer-normalised."""
-    layers: int = 2
-    """Layers of the ``deep`` encoder."""
+    encoder: str = setting("runtime", one_of(ENCODERS), "Which network.")
+    k_max: int = setting(8, COUNT, "K_max: head-count cap.")
+    k_init: int | None = setting(
+        None, optional(COUNT), "K_init: heads active at the start; None for one in runtime and for all in static."
+    )
+    d_k: int = setting(16, COUNT, "Key and value dimension of one head; the width of every encoder is K_max d_k.")
+    layer_norm: bool = setting(default=True, rule=FLAG, about="Whether the features are layer-normalised.")
+    layers: int = setting(2, COUNT, "Layers of the deep encoder.")
 
-    def __post_init__(self) -> None:
-        settle_scalars(self, {}, {"k_max": COUNT, "d_k": COUNT, "layers": COUNT})
-        if self.k_init is not None:
-            object.__setattr__(self, "k_init", whole("k_init", self.k_init, COUNT))
-        check_name("encoder", self.encoder, ENCODERS)
-        check_flag("layer_norm", self.layer_norm)
+    def check_relations(self) -> None:
         if self.k_init is not None and self.encoder not in WITH_HEADS:
             raise ValueError(f"k_init goes with encoder {' or '.join(WITH_HEADS)}, not with {self.encoder}")
         if self.heads_at_start > self.k_max:
@@ -77,42 +72,34 @@ class EncoderConfig(Configuration):
         return self.k_max if self.encoder == "static" else 1
 
 
-@dataclass(frozen=True)
-class RuntimeConfig(Configuration):
-    """The runtime controller and its two signals. The defaults are preset ``memory``."""
+@documented
+@dataclass(frozen=True, eq=False)
+class HeadsConfig(Configuration):
+    """When heads are grown and pruned, on what evidence, and what that does to the optimiser.
 
-    k_min: int = 1
-    """K_min: fewest active heads."""
-    eps_grow: float = 0.1
-    """How far the rank must exceed K, relative to K, to ask for a head."""
-    eps_prune: float = 1e-3
-    """Share below which a head is weak; what it is relative to is ``share``'s to say."""
-    delta_grow: int = 3
-    """Checks in a row that must ask for a head before one is grown."""
-    delta_prune: int = 3
-    """Checks in a row at which a head must be weak before it is pruned."""
-    grace: int = 2000
-    """Cooldown: fewest environment steps between two events."""
-    check_every: int = 500
-    """t_chk: environment steps between two checks."""
-    rank: str = "energy"
-    """Which rank asks for growth, one of RANKS."""
-    tokens: int = 1000
-    """N: contexts of which the rank is taken, the latest ones."""
-    alpha: float = 0.95
-    """Part of the sum of singular values that the ``energy`` rank must cover."""
-    share: str = "absolute"
-    """Which shares are weak, one of SHARE_RULES."""
-    share_batch: int = 256
-    """Contexts, drawn from replay, on which shares and certificates are measured."""
-    optimiser: str = "carry"
-    """What an event does to Adam, one of OPTIMISER_RULES."""
+    The defaults are preset ``memory``. The fields from k_min to share are the paper's rule's; a trigger of the user's
+    own may take them or leave them.
+    """
 
-    def __post_init__(self) -> None:
-        settle_scalars(self, _RUNTIME_SCALARS, _RUNTIME_WHOLES)
-        check_name("rank", self.rank, RANKS)
-        check_name("share", self.share, SHARE_RULES)
-        check_name("optimiser", self.optimiser, OPTIMISER_RULES)
+    trigger: Any = setting("paper", TRIGGERS.rule, "What decides at a check whether a head is grown or pruned.")
+    k_min: int = setting(1, COUNT, "K_min: fewest active heads.")
+    eps_grow: float = setting(0.1, NON_NEGATIVE, "How far the rank must exceed K, relative to K, to ask for a head.")
+    eps_prune: float = setting(1e-3, PART, "Share below which a head is weak; share says what it is relative to.")
+    delta_grow: int = setting(3, COUNT, "Checks in a row that must ask for a head before one is grown.")
+    delta_prune: int = setting(3, COUNT, "Checks in a row at which a head must be weak before it is pruned.")
+    grace: int = setting(2000, COUNT, "Cooldown: fewest environment steps between two events.")
+    share: str = setting("absolute", one_of(SHARE_RULES), "Which shares are weak: below eps_prune, or eps_prune/K.")
+    check_every: int = setting(500, COUNT, "t_chk: environment steps between two checks.")
+    tokens: int = setting(1000, COUNT, "N: contexts of which the rank is taken, the latest ones.")
+    alpha: float = setting(0.95, FRACTION, "Part of the sum of singular values that the rank must cover.")
+    share_batch: int = setting(
+        256, COUNT, "Contexts, drawn from replay, on which shares and certificates are measured."
+    )
+    optimiser: str = setting(
+        "carry", one_of(OPTIMISER_RULES), "What an event does to Adam: survivors carry on, or it is rebuilt."
+    )
+
+    def check_relations(self) -> None:
         if self.grace < self.check_every:
             raise ValueError(f"grace must be at least check_every = {self.check_every}, got {self.grace}")
         if self.tokens < 2:
@@ -131,14 +118,17 @@ class RuntimeConfig(Configuration):
         """The rank's part of eq. (19)."""
         return rank > k * (1 + self.eps_grow)
 
+    def to_json(self) -> dict[str, Any]:
+        """Every field as JSON has it; a trigger of the user's own by its class and a digest of its settings."""
+        return dict(json.loads(self._text))
 
-_RUNTIME_SCALARS = {"eps_grow": NON_NEGATIVE, "eps_prune": PART, "alpha": FRACTION}
-_RUNTIME_WHOLES = {
-    "k_min": COUNT,
-    "delta_grow": COUNT,
-    "delta_prune": COUNT,
-    "grace": COUNT,
-    "check_every": COUNT,
-    "tokens": COUNT,
-    "share_batch": COUNT,
-}
+    @cached_property
+    def _text(self) -> str:
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return json.dumps({**fields, "trigger": description(self.trigger)})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HeadsConfig) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)

@@ -1,45 +1,89 @@
-"""What a field of a configuration accepts, and the errors that say so."""
+"""What a field of a configuration accepts, and the errors that say so.
+
+A field is declared by :func:`setting`: its default, its rule, its sentence and its unit stand together. ``help()`` of a
+configuration, the command line and the documents' table of settings are made of that one declaration.
+"""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 
-
-class Rule(NamedTuple):
-    """What a field accepts: words for the error message, and the test of one number."""
-
-    accepted: str
-    accepts: Callable[[float], bool]
-
+T = TypeVar("T", covariant=True)  # noqa: PLC0105  # a rule only gives values
+Class = TypeVar("Class", bound=type)
 
 LARGEST = 1e9
 """Beyond this single precision soon overflows."""
 
-ANY = Rule("a number", lambda _: True)
-POSITIVE = Rule("a number > 0", lambda x: x > 0)
-NON_NEGATIVE = Rule("a number >= 0", lambda x: x >= 0)
-FRACTION = Rule("a number > 0 and < 1", lambda x: 0 < x < 1)
-PART = Rule("a number > 0 and <= 1", lambda x: 0 < x <= 1)
-COUNT = Rule("a whole number >= 1", lambda x: x >= 1)
-INDEX = Rule("a whole number >= 0", lambda x: x >= 0)
+
+@dataclass(frozen=True)
+class Rule(Generic[T]):
+    """What a field accepts, in words, and the function that makes a Python value of it or refuses it by name."""
+
+    accepted: str
+    settle: Callable[[str, Any], T]
+
+    def __call__(self, name: str, value: Any) -> T:
+        """The value as a field of this name keeps it; what is not accepted is a ValueError that names both."""
+        return self.settle(name, value)
+
+
+def setting(default: Any, rule: Rule[Any], about: str, unit: str = "") -> Any:
+    """A field of a configuration: what it is by default, what it accepts, what it means, and in which unit."""
+    return dataclasses.field(default=default, metadata={"rule": rule, "about": about, "unit": unit})
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A frozen dataclass whose fields are checked."""
+    """A frozen dataclass whose fields are checked by the rules that they are declared with."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if rule := field.metadata.get("rule"):
+                # Python's own numbers and tuples, so that equal configurations compare equal.
+                object.__setattr__(self, field.name, rule(field.name, getattr(self, field.name)))
+        self.check_relations()
+
+    def check_relations(self) -> None:
+        """Refuse fields that contradict each other."""
 
     def replace(self, **changes: Any) -> Self:
         """A copy with the given fields changed; an unknown field is refused by name."""
-        known = {field.name for field in dataclasses.fields(self)}
-        if unknown := sorted(set(changes) - known):
-            raise ValueError(f"unknown field {', '.join(unknown)}; accepted: {', '.join(sorted(known))}")
+        check_fields(type(self), changes)
         return dataclasses.replace(self, **changes)
 
 
-def number(name: str, value: Any) -> float:
+def check_fields(configuration: type[Configuration], names: Iterable[str]) -> None:
+    """Refuse names that are no fields of a configuration."""
+    known = {field.name for field in dataclasses.fields(configuration)}
+    if unknown := sorted(set(names) - known):
+        raise ValueError(f"unknown field {', '.join(unknown)}; accepted: {', '.join(sorted(known))}")
+
+
+def describe(configuration: type[Configuration], name: str) -> str:
+    """A field's sentence, unit and rule, as the command line and the documents show them."""
+    field = {field.name: field for field in dataclasses.fields(configuration)}[name]
+    unit, rule = field.metadata["unit"], field.metadata["rule"]
+    return f"{field.metadata['about']} [{', '.join(filter(None, (unit, rule.accepted)))}]"
+
+
+def documented(configuration: Class) -> Class:
+    """The class with its fields described below its docstring, where ``help()`` shows them."""
+    lines = [
+        f":param {field.name}: {describe(configuration, field.name)}"
+        for field in dataclasses.fields(configuration)
+        if "rule" in field.metadata
+    ]
+    configuration.__doc__ = "\n".join([configuration.__doc__ or "", "", *lines])
+    return configuration
+
+
+# --- rules ------------------------------------------------------------------------------------------------------------
+
+
+def _number(name: str, value: Any) -> float:
     """The value as a float; what is not a number is refused by name."""
     try:
         if not isinstance(value, (str, bool, np.bool)):
@@ -49,47 +93,105 @@ def number(name: str, value: Any) -> float:
     raise ValueError(f"{name} must be a number, got {value!r}")
 
 
-def numbers(name: str, value: Any) -> tuple[float, ...]:
-    """The value as a tuple of floats; what is not a list of numbers is refused by name."""
-    try:
-        if not isinstance(value, str):
-            return tuple(number(name, entry) for entry in value)
-    except TypeError:
-        pass
-    raise ValueError(f"{name} must be a list of numbers, got {value!r}")
+def _real(words: str, accepts: Callable[[float], bool]) -> Rule[float]:
+    def settle(name: str, value: Any) -> float:
+        found = _number(name, value)
+        if not (abs(found) <= LARGEST and accepts(found)):  # NaN fails the first test
+            raise ValueError(f"{name} must be {words}, got {value!r}")
+        return found
+
+    return Rule(words, settle)
 
 
-def check(name: str, value: Any, rule: Rule) -> float:
-    """The value as a float; what is no number or outside its range is refused by name."""
-    found = number(name, value)
-    if not (abs(found) <= LARGEST and rule.accepts(found)):  # NaN fails the first test
-        limit = f" and <= {LARGEST:g}" if rule in {POSITIVE, NON_NEGATIVE, COUNT, INDEX} else ""
-        raise ValueError(f"{name} must be {rule.accepted}{limit}, got {value!r}")
-    return found
+def _whole(words: str, accepts: Callable[[float], bool]) -> Rule[int]:
+    inside = _real(words, accepts)
+
+    def settle(name: str, value: Any) -> int:
+        if _number(name, value) % 1 != 0:  # NaN and infinity fail this test too
+            raise ValueError(f"{name} must be {words}, got {value!r}")
+        return int(inside(name, value))
+
+    return Rule(words, settle)
 
 
-def whole(name: str, value: Any, rule: Rule) -> int:
-    """The value as an int; what is no whole number or outside its range is refused by name."""
-    if number(name, value) % 1 != 0:  # NaN and infinity fail this test too
-        raise ValueError(f"{name} must be {rule.accepted}, got {value!r}")
-    return int(check(name, value, rule))
+_LIMIT = f" and <= {LARGEST:g}"
+ANY = _real("a number", lambda _: True)
+POSITIVE = _real(f"a number > 0{_LIMIT}", lambda x: x > 0)
+NON_NEGATIVE = _real(f"a number >= 0{_LIMIT}", lambda x: x >= 0)
+FRACTION = _real("a number > 0 and < 1", lambda x: 0 < x < 1)
+PART = _real("a number > 0 and <= 1", lambda x: 0 < x <= 1)
+COUNT = _whole(f"a whole number >= 1{_LIMIT}", lambda x: x >= 1)
+INDEX = _whole(f"a whole number >= 0{_LIMIT}", lambda x: x >= 0)
 
 
-def check_name(name: str, value: Any, accepted: Sequence[str]) -> None:
-    """Refuse a name that is not on its list."""
-    if not isinstance(value, str) or value not in accepted:
-        raise ValueError(f"{name} must be one of {', '.join(accepted)}; got {value!r}")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False."""
+def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{name} must be True or False, got {value!r}")
+    return value
 
 
-def settle_scalars(config: Configuration, scalars: Mapping[str, Rule], wholes: Mapping[str, Rule]) -> None:
-    """Turn NumPy numbers into Python's, so that equal configurations compare equal, and check each against its rule."""
-    for name, rule in scalars.items():
-        object.__setattr__(config, name, check(name, getattr(config, name), rule))
-    for name, rule in wholes.items():
-        object.__setattr__(config, name, whole(name, getattr(config, name), rule))
+FLAG = Rule("True or False", _flag)
+
+
+def one_of(names: Sequence[str]) -> Rule[str]:
+    """One of these names."""
+
+    def settle(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise ValueError(f"{name} must be one of {', '.join(names)}; got {value!r}")
+        return value
+
+    return Rule(f"one of {', '.join(names)}", settle)
+
+
+def optional(rule: Rule[T]) -> Rule[T | None]:
+    """What the rule accepts, or None."""
+    return Rule(f"{rule.accepted}, or None", lambda name, value: None if value is None else rule(name, value))
+
+
+def list_of(rule: Rule[T], words: str = "") -> Rule[tuple[T, ...]]:
+    """A list of what the rule accepts; ``words`` say how many."""
+
+    def settle(name: str, value: Any) -> tuple[T, ...]:
+        try:
+            if not isinstance(value, str):
+                return tuple(rule(name, entry) for entry in value)
+        except TypeError:
+            pass
+        raise ValueError(f"{name} must be a list of numbers, got {value!r}")
+
+    return Rule(f"a list{words}, each {rule.accepted}", settle)
+
+
+def per_joint(rule: Rule[float]) -> Rule[tuple[float, ...]]:
+    """One number a joint."""
+    return list_of(rule, " with one entry a joint")
+
+
+def _range(name: str, value: Any) -> tuple[float, ...]:
+    values = list_of(ANY)(name, value)
+    if len(values) != 2 or not 0 <= values[0] <= values[1]:
+        raise ValueError(f"{name} must be (min, max) with 0 <= min <= max <= {LARGEST:g}, got {value!r}")
+    return values
+
+
+RANGE = Rule(f"(min, max) with 0 <= min <= max <= {LARGEST:g}", _range)
+
+
+def _joint_ranges(name: str, value: Any) -> tuple[Any, ...]:
+    try:
+        nested = [isinstance(entry, Iterable) and not isinstance(entry, str) for entry in value]
+    except TypeError:
+        nested = []
+    return tuple(_range(name, entry) for entry in value) if nested and all(nested) else _range(name, value)
+
+
+JOINT_RANGES = Rule(f"{RANGE.accepted}, for all joints or one such pair a joint", _joint_ranges)
+
+
+def _joint_values(name: str, value: Any) -> float | tuple[float, ...]:
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    return per_joint(POSITIVE)(name, value) if is_list else POSITIVE(name, value)
+
+
+JOINT_VALUES = Rule(f"{POSITIVE.accepted}, for all joints or one a joint", _joint_values)

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from incrt.files import write_together
 from incrt.report.drawn import EPISODES, HISTORY, Types
 from incrt.report.outcomes import (
     Command,
@@ -40,6 +39,7 @@ from incrt.report.outcomes import (
     from_csv,
     to_csv,
 )
+from incrt.storage.atomic import write_together
 from incrt.studies.study import comparisons
 
 _RUNS = "runs.csv"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from incrt.config.presets import PRESETS
-from incrt.files import write_whole
 from incrt.report.archive import write_archive
 from incrt.report.charts import make_charts
 from incrt.report.charts.still import STILLS, write_all_stills
@@ -21,6 +20,7 @@ from incrt.report.tables import make_tables, table
 from incrt.report.tables.of_claims import claims_table
 from incrt.report.tables.of_learning import learning_tables, rank_table
 from incrt.report.tables.rows import mean_of
+from incrt.storage.atomic import write_whole
 
 PAGE = "report.html"
 _FORMS = {".md": table.to_markdown, ".csv": table.to_csv, ".tex": table.to_latex}

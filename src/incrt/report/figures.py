@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from incrt.evaluation import Trajectory
+from incrt.controllers.evaluation import Rollout
 
 _COLOURS = {
     "baseline": "tab:red",
@@ -23,15 +23,15 @@ _COLOURS = {
 }
 
 
-def tracking_figure(title: str, trajectories: Mapping[str, Trajectory], path: Path) -> None:
+def tracking_figure(title: str, rollouts_by_name: Mapping[str, Rollout], path: Path) -> None:
     """Position, error and torque of one rollout of each controller over time, one column a joint."""
     figure = Figure(figsize=(11, 7.5), layout="constrained")
     FigureCanvasAgg(figure)
-    joints = next(iter(trajectories.values())).q.shape[-1]
+    joints = next(iter(rollouts_by_name.values())).q.shape[-1]
     axes = figure.subplots(3, joints, sharex=True, squeeze=False)
     for joint in range(joints):
         position, error, torque = axes[:, joint]
-        for name, rollout in trajectories.items():
+        for name, rollout in rollouts_by_name.items():
             style = {"color": _COLOURS.get(name), "linewidth": 1.2, "label": name.replace("_", " ")}
             time = np.asarray(rollout.time)
             position.plot(time, rollout.q[:, joint], **style)

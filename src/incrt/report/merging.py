@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from incrt.report.outcomes import History, Material, Outcome, Reference, StudyRecord
 from incrt.report.reading import cell_name, command_for, references_of
-from incrt.report.sharing import benches, shared_references, shared_runs, tests_of
+from incrt.report.sharing import shared_references, shared_runs, tasks, tests_of
 from incrt.studies.store import study_file
 
 _ALIKE = ("variants", "regimes", "conditions", "compare", "trained_by")
@@ -128,9 +128,9 @@ def _with_what_is_missing(study: StudyRecord, rows: Sequence[Outcome], reference
     tested = Counter(row.folder for row in rows if (row.study, row.preset) == place)
     known = {each.key[:-1] for each in references}
     missing = [
-        f"{references_of(bench.cell)}: "
-        for bench in benches(study)
-        if any((*place, bench.variant, bench.tau_z, condition) not in known for condition in tests_of(study))
+        f"{references_of(task.cell)}: "
+        for task in tasks(study)
+        if any((*place, task.variant, task.tau_z, condition) not in known for condition in tests_of(study))
     ]
     return replace(
         study,

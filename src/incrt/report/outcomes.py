@@ -91,7 +91,7 @@ class Reference:
     study: str
     preset: str
     variant: str
-    """For whose bench it was tuned and tested on it; empty where all variants of the regime have the same one."""
+    """For whose task it was tuned and tested on it; empty where all variants of the regime have the same one."""
     tau_z: float
     condition: str
     controller: str
@@ -164,7 +164,7 @@ class StudyRecord:
     regimes: tuple[tuple[float, int], ...]
     """(tau_z, window)."""
     conditions: Mapping[str, Mapping[str, Any]]
-    """What its runs are also tested on, by name: the fields of the bench that differ."""
+    """What its runs are also tested on, by name: the fields of the task that differ."""
     trained_by: tuple[str, ...]
     """The studies that train its runs, if it only tests them."""
     runs_wanted: int

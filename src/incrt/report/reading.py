@@ -13,7 +13,8 @@ from incrt.config import format_seeds
 from incrt.report.archive import is_archive, read_archive
 from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
 from incrt.report.selection import representative
-from incrt.runs import REFERENCES, is_over, read_json, read_lines
+from incrt.runs import COMPARED, is_over
+from incrt.storage.json import read_json, read_lines
 from incrt.studies.episodes import load_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.study import Cell, Study, command_name
@@ -27,7 +28,7 @@ _FIGURES = (
     "torque_tv",
     "shield_active_pct",
 )
-_OF_REFERENCES = ("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv")
+_OF_COMPARED = ("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv")
 _LOST = 1.0
 """RMSE [rad] from which on an arm is lost: ten times what counts as success. An unstable loop goes far beyond."""
 
@@ -80,7 +81,7 @@ def read_material(folder: Path) -> Material:
         missing: dict[str, str] = {}
         begun = {(each.variant, each.tau_z) for each in own}
         for cell in study.cells:
-            place = cell.variant, cell.bench.tau_z
+            place = cell.variant, cell.config.task.tau_z
             # Where no run is there yet, its controllers need not be.
             with _noting(references_of(cell_name(*place)), missing if place in begun else {}):
                 references += _references(store, study, cell)
@@ -134,23 +135,23 @@ def _outcome(
     study: Study, run: PlannedRun, name: str, condition: str, figures: Mapping[str, Any], logs: _Logs
 ) -> Outcome:
     training = figures["training"]
-    failure, guarantees, k_max = training["failure"], training["guarantees"] or {}, run.cell.encoder.k_max
+    failure, guarantees, k_max = training["failure"], training["guarantees"] or {}, run.cell.config.encoder.k_max
     grows, prunes = ([each for each in logs.events if each["action"] == action] for action in ("grow", "prune"))
     full = [each["step"] for each in grows if each["k"] == k_max]
     return Outcome(
         study=study.name,
         preset=study.preset,
         variant=run.cell.variant,
-        tau_z=run.cell.bench.tau_z,
-        window=run.cell.bench.window,
+        tau_z=run.cell.config.task.tau_z,
+        window=run.cell.config.task.window,
         seed=run.seed,
         condition=condition,
         folder=name,
-        steps=run.cell.sac.steps,
+        steps=run.cell.config.sac.steps,
         failure=None if failure is None else f"step {failure['step']}: {failure['cause']}",
         success=figures["success"] and failure is None,
-        **_unless_lost(figures, _FIGURES, {name: figures[f"{name}_rmse"] for name in REFERENCES}),
-        encoder=run.cell.encoder.encoder,
+        **_unless_lost(figures, _FIGURES, {name: figures[f"{name}_rmse"] for name in COMPARED}),
+        encoder=run.cell.config.encoder.encoder,
         k_max=k_max,
         heads=training["heads"],
         grows=len(grows),
@@ -191,7 +192,7 @@ def _read_logs(run: PlannedRun) -> _Logs:
     events = [check for check in checks if check["action"] != "noop"]
     measured = [check for check in checks if check["rank"] is not None]
     history = History(
-        k_init=run.cell.encoder.heads_at_start,
+        k_init=run.cell.config.encoder.heads_at_start,
         steps=_floats([each["step"] for each in stretches]),
         returns=_floats([each["return"] for each in stretches]),
         event_steps=_floats([each["step"] for each in events]),
@@ -199,7 +200,7 @@ def _read_logs(run: PlannedRun) -> _Logs:
         event_heads=_floats([each["k"] for each in events]),
         check_steps=_floats([each["step"] for each in measured]),
         ranks=_floats([each["rank"] for each in measured]),
-        shares=_floats([each["shares"] for each in measured]).reshape(len(measured), run.cell.encoder.k_max),
+        shares=_floats([each["shares"] for each in measured]).reshape(len(measured), run.cell.config.encoder.k_max),
     )
     return _Logs(history, events)
 
@@ -225,18 +226,18 @@ def _part_of_bound(event: Mapping[str, Any], name: str) -> float:
 
 
 def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
-    """Of the cell's bench on each test; of cells with the same bench the first one's stand for all."""
-    alike = [each for each in study.cells if each.bench.tau_z == cell.bench.tau_z]
-    paths = [store.references(each.bench, {}) for each in alike]
-    if paths.index(store.references(cell.bench, {})) != alike.index(cell):
+    """Of the cell's task on each test; of cells with the same task the first one's stand for all."""
+    alike = [each for each in study.cells if each.config.task.tau_z == cell.config.task.tau_z]
+    paths = [store.references(each.task, {}) for each in alike]
+    if paths.index(store.references(cell.config.task, {})) != alike.index(cell):
         return
     variant = cell.variant if len(set(paths)) > 1 else ""
     for condition, changes in study.tests.items():
-        path = store.references(cell.bench, changes)
+        path = store.references(cell.config.task, changes)
         rows = {row["controller"]: row for row in read_json(path)}
         for name, row in rows.items():
-            figures = _unless_lost(row, _OF_REFERENCES, {each: rows[each]["rmse"] for each in REFERENCES})
-            yield Reference(study.name, study.preset, variant, cell.bench.tau_z, condition, name, **figures)
+            figures = _unless_lost(row, _OF_COMPARED, {each: rows[each]["rmse"] for each in COMPARED})
+            yield Reference(study.name, study.preset, variant, cell.config.task.tau_z, condition, name, **figures)
 
 
 def _made_by(folder: Path) -> list[dict[str, Any]]:
@@ -245,7 +246,7 @@ def _made_by(folder: Path) -> list[dict[str, Any]]:
 
 
 def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mapping[str, str]) -> StudyRecord:
-    cells = {cell_name(cell.variant, cell.bench.tau_z): cell.settings() for cell in study.cells}
+    cells = {cell_name(cell.variant, cell.config.task.tau_z): cell.config.to_json() for cell in study.cells}
     return StudyRecord(
         name=study.name,
         preset=study.preset,
@@ -253,7 +254,7 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mappi
         seeds=study.seeds,
         variants=study.variants,
         compare=study.compare,
-        regimes=tuple(dict.fromkeys((cell.bench.tau_z, cell.bench.window) for cell in study.cells)),
+        regimes=tuple(dict.fromkeys((cell.config.task.tau_z, cell.config.task.window) for cell in study.cells)),
         conditions=study.conditions,
         trained_by=study.trained_by,
         runs_wanted=wanted,

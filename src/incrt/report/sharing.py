@@ -44,7 +44,7 @@ def _cells(study: StudyRecord) -> Iterator[tuple[str, float, Mapping[str, Any]]]
                 yield variant, tau_z, settings
 
 
-class Bench(NamedTuple):
+class Task(NamedTuple):
     """What the controllers of a study were tested on."""
 
     settings: str
@@ -55,25 +55,25 @@ class Bench(NamedTuple):
     tau_z: float
 
 
-def benches(study: StudyRecord) -> list[Bench]:
-    """The benches of a study, each once."""
+def tasks(study: StudyRecord) -> list[Task]:
+    """The tasks of a study, each once."""
     variants: defaultdict[float, dict[str, str]] = defaultdict(dict)
     for variant, tau_z, settings in _cells(study):
-        bench = _text(settings["bench"] | {"window": 1})  # no controller sees a window
-        variants[tau_z].setdefault(bench, variant)
+        task = _text(settings["task"] | {"window": 1})  # no controller sees a window
+        variants[tau_z].setdefault(task, variant)
     return [
-        Bench(bench, cell_name(variant, tau_z), variant if len(found) > 1 else "", tau_z)
+        Task(task, cell_name(variant, tau_z), variant if len(found) > 1 else "", tau_z)
         for tau_z, found in variants.items()
-        for bench, variant in found.items()
+        for task, variant in found.items()
     ]
 
 
 def shared_references(studies: Sequence[StudyRecord], rows: Sequence[Reference]) -> list[Reference]:
-    """The controllers that only other studies have, on the same bench with the same fields changed."""
+    """The controllers that only other studies have, on the same task with the same fields changed."""
     wanted = {
-        (study.name, study.preset, bench.variant, bench.tau_z, condition): (bench.settings, changes)
+        (study.name, study.preset, task.variant, task.tau_z, condition): (task.settings, changes)
         for study in studies
-        for bench in benches(study)
+        for task in tasks(study)
         for condition, changes in tests_of(study).items()
     }
     known: defaultdict[tuple[Any, ...], list[Reference]] = defaultdict(list)

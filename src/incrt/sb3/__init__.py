@@ -1,6 +1,6 @@
 """Heads that grow inside Stable-Baselines3: a features extractor, a callback, and the way to the engine and back.
 
-PyTorch appears in this package alone; the attention itself is the text of :mod:`incrt.attention`.
+PyTorch appears in this package alone; the attention itself is the text of :mod:`incrt.heads.attention`.
 """
 
 try:

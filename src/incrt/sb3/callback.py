@@ -15,14 +15,15 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
-from incrt.certificates import Certificate, certify_grow, certify_prune
-from incrt.config import RuntimeConfig, runtime_preset
-from incrt.files import write_whole
-from incrt.jsonable import finite
-from incrt.rank import effective_rank
-from incrt.runtime import Decision, RuntimeState, check, first_state, is_cooling
-from incrt.sac.progress import Check
+from incrt.config import HeadsConfig
+from incrt.config import preset as named_preset
+from incrt.engine.progress import Check
+from incrt.heads.certificates import Certificate, certify_grow, certify_prune
+from incrt.heads.rank import effective_rank
+from incrt.heads.triggers import Decision, RuntimeState, check, first_state, is_cooling
 from incrt.sb3.networks import Networks
+from incrt.storage.atomic import write_whole
+from incrt.storage.json import finite
 
 Context = npt.NDArray[np.float32]
 
@@ -34,7 +35,7 @@ class Memory:
     It is kept on the model, as ``model.runtime_heads``, so that Stable-Baselines3 saves and loads it with the model.
     """
 
-    config: RuntimeConfig
+    config: HeadsConfig
     """Of the latest training."""
     controller: RuntimeState
     recent: deque[Context]
@@ -87,14 +88,14 @@ class RuntimeHeads(BaseCallback):
     :param events: file for one line a check; None stands for events.jsonl in the folder of the model's logger, or for
         events-2.jsonl and so on where that is another training's
     :param verbose: 1 prints where that file is, and every event
-    :param fields: any field of :class:`incrt.config.RuntimeConfig`, such as ``grace`` or ``check_every``
+    :param fields: any field of :class:`incrt.config.HeadsConfig`, such as ``grace`` or ``check_every``
     """
 
     def __init__(
         self, preset: str | None = None, *, events: Path | str | None = None, verbose: int = 0, **fields: Any
     ) -> None:
         super().__init__(verbose)
-        self.config = self._own_config = runtime_preset(preset or "memory", **fields)
+        self.config = self._own_config = named_preset(preset or "memory", heads=fields).heads
         self._is_chosen = preset is not None or bool(fields)
         self._events = events
         self._figures: dict[str, float] = {}
@@ -171,7 +172,7 @@ class RuntimeHeads(BaseCallback):
         else:
             if not is_cooling(self.config, memory.controller, step):
                 tokens = np.stack([context.ravel() for context in memory.recent])
-                rank = effective_rank(tokens, self.config.rank, self.config.alpha)
+                rank = effective_rank(tokens, self.config.alpha)
                 shares = tuple(self.networks.shares(self._draw_contexts()))
                 memory.updates = self.model._n_updates  # noqa: SLF001
             decision, memory.controller = check(self.config, memory.controller, step, rank, shares)

@@ -1,6 +1,5 @@
 """Policies of the engine as models of Stable-Baselines3, and the other way round."""
 
-import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -18,26 +17,26 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from incrt.config import BenchConfig, RuntimeConfig, SacConfig
+from incrt.arm.gym import StribeckEnv
+from incrt.config import HeadsConfig, SacConfig, TaskConfig
+from incrt.config.earlier import translated
 from incrt.config.heads import WITH_HEADS
-from incrt.config.rules import check_name
-from incrt.encoders import make_encoder
-from incrt.env import StribeckEnv
-from incrt.files import write_whole
-from incrt.jsonable import finite
-from incrt.layers import Dense
-from incrt.runs import read_json
-from incrt.sac import policy
-from incrt.sac.checkpoint import newest_learner
-from incrt.sac.folder import made_by
-from incrt.sac.learner import Algorithm, Learner
-from incrt.sac.networks import Actor
-from incrt.sac.policy import LearnedPolicy
+from incrt.config.rules import one_of
+from incrt.engine import policy
+from incrt.engine.checkpoint import newest_learner
+from incrt.engine.networks import Actor
+from incrt.engine.policy import LearnedPolicy
+from incrt.engine.run_folder import made_by
+from incrt.engine.update import Algorithm, Learner
+from incrt.heads.encoders import make_encoder
+from incrt.heads.guarantees import conclude
+from incrt.heads.layers import Dense
 from incrt.sb3.callback import Memory
 from incrt.sb3.extractor import fill, policy_kwargs
 from incrt.sb3.networks import Networks
 from incrt.sb3.settings import make_sac, settings_of
-from incrt.steady_state import conclude
+from incrt.storage.atomic import write_whole
+from incrt.storage.json import read_json, write_json
 
 # --- from the engine -------------------------------------------------------------------------------------------------
 
@@ -50,20 +49,20 @@ def load_policy(run: Path | str, env: gym.Env[Any, Any] | VecEnv | None = None, 
     controller and the count of steps always begin anew, so the first ``learning_starts`` actions are random.
 
     :param run: the folder, or the policy.safetensors in it
-    :param env: the Gymnasium form of the environment that the run was trained on; for a run of the bench it is made
+    :param env: the Gymnasium form of the environment that the run was trained on; for a run of the task it is made
     """
     folder = Path(run).parent if Path(run).is_file() else Path(run)
     learned = policy.load(folder / "policy.safetensors")
-    about = read_json(folder / "config.json")
-    check_name(f"the encoder of {folder}", learned.encoder.config.encoder, WITH_HEADS)
+    about = translated(read_json(folder / "config.json"))
+    one_of(WITH_HEADS)(f"the encoder of {folder}", learned.encoder.config.encoder)
     if about.get("algorithm", "SB3 SAC") != "SB3 SAC":
         raise ValueError(f"{folder} was trained by {about['algorithm']}; load the model that was saved there")
     if env is None:
-        if "bench" not in about:
+        if "task" not in about:
             raise ValueError(
-                f"{folder} holds no run of the bench; pass env=, what it was trained on in Gymnasium's form"
+                f"{folder} holds no run of the task; pass env=, what it was trained on in Gymnasium's form"
             )
-        env = StribeckEnv(**about["bench"])
+        env = StribeckEnv(**about["task"])
     _check_spaces(env, learned)
     sac = SacConfig(**about["sac"])
     heads = {name: getattr(learned.encoder.config, name) for name in ("k_max", "k_init", "d_k", "layer_norm")}
@@ -117,10 +116,10 @@ def _linears(module: nn.Module) -> list[nn.Linear]:
 # --- to the engine ---------------------------------------------------------------------------------------------------
 
 
-def save_policy(model: BaseAlgorithm, folder: Path | str, bench: BenchConfig | None = None) -> None:
-    """Write what a model of SAC or TD3 has learned on the bench as the folder of a run, for ``incrt evaluate``.
+def save_policy(model: BaseAlgorithm, folder: Path | str, task: TaskConfig | None = None) -> None:
+    """Write what a model of SAC or TD3 has learned on the task as the folder of a run, for ``incrt evaluate``.
 
-    :param bench: what it was trained on; None stands for that of the model's environment
+    :param task: what it was trained on; None stands for that of the model's environment
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -136,19 +135,19 @@ def save_policy(model: BaseAlgorithm, folder: Path | str, bench: BenchConfig | N
     if steps == 0:
         raise ValueError("the model has not been trained")
     learned = _as_learned(model)
-    bench = _bench_of(model) if bench is None else bench
-    if (bench.window, bench.observation_dim) != (learned.encoder.window, learned.encoder.observation_dim):
+    task = _task_of(model) if task is None else task
+    if (task.window, task.observation_dim) != (learned.encoder.window, learned.encoder.observation_dim):
         raise ValueError(
-            f"the bench gives windows of shape {(bench.window, bench.observation_dim)}, the model reads "
+            f"the task gives windows of shape {(task.window, task.observation_dim)}, the model reads "
             f"{(learned.encoder.window, learned.encoder.observation_dim)}"
         )
     about = {
         "seed": model.seed,
-        "window": bench.window,
+        "window": task.window,
         "encoder": asdict(learned.encoder.config),
-        "runtime": asdict(RuntimeConfig() if memory is None else memory.config),
+        "heads": (HeadsConfig() if memory is None else memory.config).to_json(),
         "sac": asdict(settings_of(model, steps)),
-        "bench": asdict(bench),
+        "task": task.to_json(),
         "algorithm": f"SB3 {type(model).__name__}",
         "made_by": [{"from_step": 0, **made_by(str(model.device), ("torch", "stable_baselines3", "numpy"))}],
     }
@@ -160,8 +159,8 @@ def save_policy(model: BaseAlgorithm, folder: Path | str, bench: BenchConfig | N
     }
     policy.save(folder / "policy.safetensors", learned)
     write_whole(folder / "events.jsonl", (memory.lines() if memory is not None else "").encode())
-    for name, content in (("config.json", about), ("conclusion.json", conclusion)):
-        write_whole(folder / name, (json.dumps(finite(content), indent=2, allow_nan=False) + "\n").encode())
+    write_json(folder / "config.json", about)
+    write_json(folder / "conclusion.json", conclusion)
 
 
 def _as_learned(model: BaseAlgorithm) -> LearnedPolicy:
@@ -174,7 +173,7 @@ def _as_learned(model: BaseAlgorithm) -> LearnedPolicy:
         names = ", ".join(part.__name__ for part in parts)
         raise ValueError(
             "only a policy of ReLU layers that ends in tanh, as SAC and TD3 make it, can be a run of the engine; got "
-            f"{names}. incrt.evaluate_policy(bench, lambda contexts: model.predict(contexts, deterministic=True)[0]) "
+            f"{names}. incrt.evaluate_policy(task, lambda contexts: model.predict(contexts, deterministic=True)[0]) "
             "evaluates any model"
         )
     *hidden, mean = map(_dense, linears)
@@ -198,14 +197,14 @@ def _array(tensor: torch.Tensor) -> npt.NDArray[np.float32]:
     return array
 
 
-def _bench_of(model: BaseAlgorithm) -> BenchConfig:
+def _task_of(model: BaseAlgorithm) -> TaskConfig:
     env = model.get_env()
     try:
         config = None if env is None else env.get_attr("config", 0)[0]
     except AttributeError:
         config = None
-    if not isinstance(config, BenchConfig):
-        raise ValueError("the model has no environment of the bench; pass bench=, what it was trained on")
+    if not isinstance(config, TaskConfig):
+        raise ValueError("the model has no environment of the task; pass task=, what it was trained on")
     return config
 
 

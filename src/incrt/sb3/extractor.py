@@ -8,11 +8,11 @@ from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from incrt.attention import POSITION_STD, Attention, Heads
 from incrt.config import EncoderConfig
-from incrt.encoders import Encoded, head_features
-from incrt.events import check_event
-from incrt.layers import Norm
+from incrt.heads.attention import POSITION_STD, Attention, Heads
+from incrt.heads.encoders import Encoded, head_features
+from incrt.heads.growth import check_event
+from incrt.heads.layers import Norm
 
 
 class VarHeadExtractor(BaseFeaturesExtractor):

@@ -11,11 +11,11 @@ from stable_baselines3.sac.policies import SACPolicy
 from stable_baselines3.td3.policies import TD3Policy
 from torch import Tensor, nn
 
-from incrt.attention import attend, contributions, head_norms, shares
-from incrt.certificates import PruneMeasures, norm_stretch
 from incrt.config import OPTIMISER_RULES
-from incrt.config.rules import check_name
-from incrt.encoders import normalised
+from incrt.config.rules import one_of
+from incrt.heads.attention import attend, contributions, head_norms, shares
+from incrt.heads.certificates import PruneMeasures, norm_stretch
+from incrt.heads.encoders import normalised
 from incrt.sb3.extractor import VarHeadExtractor
 
 _NO_STEEPER_THAN_ONE = (nn.ReLU, nn.Tanh, nn.Hardtanh, nn.ELU, nn.LeakyReLU, nn.Sigmoid, nn.Softplus, nn.Identity)
@@ -82,7 +82,7 @@ class Networks:
 
     def _after_event(self, head: int, optimiser: str) -> None:
         """Moments and steps of what is not in an optimiser's state begin at zero."""
-        check_name("optimiser", optimiser, OPTIMISER_RULES)
+        one_of(OPTIMISER_RULES)("optimiser", optimiser)
         for each in self.optimisers():
             if optimiser == "rebuild":
                 each.state.clear()
@@ -130,7 +130,7 @@ class Networks:
         return sum(float((each.double() ** 2).sum()) for each in whole.parameters() if each not in unused)
 
     def measure_prune(self, head: int, contexts: Tensor) -> PruneMeasures:
-        """What the removal of a head does to the policy, as :func:`incrt.certificates.measure_prune` has it."""
+        """What the removal of a head does to the policy, as :func:`incrt.heads.certificates.measure_prune` has it."""
         with torch.no_grad():
             (body, norm), mask = self.extractor.encoded(), self.extractor.mask
 

@@ -4,7 +4,6 @@ Eqs. (10) and (11) as they stand on paper: every head has matrices of its own an
 time steps, and the last time step of the result becomes the features. All K_max heads are active.
 """
 
-from dataclasses import asdict
 from time import perf_counter
 
 import torch
@@ -15,13 +14,13 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
-from incrt.attention import POSITION_STD
-from incrt.config import BenchConfig, EncoderConfig, SacConfig
+from incrt.arm.gym import StribeckEnv
+from incrt.config import EncoderConfig, SacConfig, TaskConfig
 from incrt.config.heads import WITH_HEADS
-from incrt.config.rules import COUNT, check_name, whole
-from incrt.env import StribeckEnv
-from incrt.layers import NORM_EPS
-from incrt.sac.population import usable_cores
+from incrt.config.rules import COUNT, one_of
+from incrt.engine.population import usable_cores
+from incrt.heads.attention import POSITION_STD
+from incrt.heads.layers import NORM_EPS
 from incrt.sb3.settings import make_sac
 
 RANDOM_STEPS = 50
@@ -90,22 +89,22 @@ class _Clock(BaseCallback):
         return self.num_timesteps < self.last
 
 
-def make_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, seed: int = 0) -> SAC:
-    """Stock SAC on the Gymnasium environment of this bench, with the engine's settings but an early first update."""
-    check_name("encoder", encoder.encoder, WITH_HEADS)
+def make_sb3(config: TaskConfig, encoder: EncoderConfig, sac: SacConfig, seed: int = 0) -> SAC:
+    """Stock SAC on the Gymnasium environment of this task, with the engine's settings but an early first update."""
+    one_of(WITH_HEADS)("encoder", encoder.encoder)
     literal = {
         "features_extractor_class": LiteralAttention,
         "features_extractor_kwargs": {"encoder": encoder},
         "share_features_extractor": False,
     }
-    model = make_sac(StribeckEnv(**asdict(config)), sac, literal, seed, learning_starts=RANDOM_STEPS, device="cpu")
+    model = make_sac(StribeckEnv(**vars(config)), sac, literal, seed, learning_starts=RANDOM_STEPS, device="cpu")
     model.set_logger(Logger(None, []))  # SB3's own would leave a folder behind
     return model
 
 
-def time_sb3(config: BenchConfig, encoder: EncoderConfig, sac: SacConfig, steps: int, seed: int = 0) -> float:
+def time_sb3(config: TaskConfig, encoder: EncoderConfig, sac: SacConfig, steps: int, seed: int = 0) -> float:
     """Steps a second of the peer, with every core that this process may use."""
-    steps = whole("steps", steps, COUNT)
+    steps = COUNT("steps", steps)
     return steps_per_second(make_sb3(config, encoder, sac, seed), steps, usable_cores())
 
 

@@ -21,9 +21,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.type_aliases import GymEnv
 
-from incrt.config.rules import COUNT, whole
-from incrt.files import ASIDE, settle, settle_entries
+from incrt.config.rules import COUNT
 from incrt.sb3 import environments
+from incrt.storage.atomic import ASIDE, settle, settle_entries
 
 _MODEL, _REPLAY, _REST = "model.zip", "replay_buffer.pkl", "rest.pkl"
 
@@ -111,7 +111,7 @@ class SaveEvery(BaseCallback):
 
     def __init__(self, folder: Path | str, steps: int = 5000) -> None:
         super().__init__()
-        self.folder, self.steps = Path(folder), whole("steps", steps, COUNT)
+        self.folder, self.steps = Path(folder), COUNT("steps", steps)
         self._saved_at = 0
 
     def _on_training_start(self) -> None:

@@ -1,4 +1,4 @@
-"""Where tasks run: what the schedule asks of a backend, and the one of this machine."""
+"""Where assignments run: what the schedule asks of a backend, and the one of this machine."""
 
 import contextlib
 import os
@@ -9,30 +9,30 @@ import time
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from incrt.studies.tasks import Found, Task
+from incrt.studies.assignments import Assignment, AssignmentResult
 
 _POLL = 0.1
 
 
 class Ended(NamedTuple):
-    """A task that is over: what its worker says, or why there is no word from it."""
+    """A assignment that is over: what its worker says, or why there is no word from it."""
 
-    task: Task
-    found: Found | None
+    assignment: Assignment
+    found: AssignmentResult | None
     death: str | None
 
 
 class Backend(Protocol):
-    """Runs tasks."""
+    """Runs assignments."""
 
     def has_room(self) -> bool:
-        """Whether another task may be started now."""
+        """Whether another assignment may be started now."""
 
-    def start(self, task: Task) -> None:
-        """Begin with a task."""
+    def start(self, assignment: Assignment) -> None:
+        """Begin with a assignment."""
 
     def ended(self, timeout: float) -> list[Ended]:
-        """The tasks that are over, as soon as there is one or so many seconds have passed."""
+        """The assignments that are over, as soon as there is one or so many seconds have passed."""
 
     def stop(self) -> None:
         """Ask all workers to save what was done and end."""
@@ -51,9 +51,9 @@ class LocalBackend:
     def has_room(self) -> bool:
         return self._running is None
 
-    def start(self, task: Task) -> None:
+    def start(self, assignment: Assignment) -> None:
         self._logs.mkdir(parents=True, exist_ok=True)
-        self._running = _Worker(task, self._logs / f"worker-{os.getpid()}-{time.time_ns()}.log")
+        self._running = _Worker(assignment, self._logs / f"worker-{os.getpid()}-{time.time_ns()}.log")
 
     def ended(self, timeout: float) -> list[Ended]:
         until = time.monotonic() + timeout
@@ -77,11 +77,11 @@ class LocalBackend:
 
 
 class _Worker:
-    """The process of one task."""
+    """The process of one assignment."""
 
-    def __init__(self, task: Task, log: Path) -> None:
+    def __init__(self, assignment: Assignment, log: Path) -> None:
         # The answer goes into a file: a pipe that nobody reads would be full at some length, and the worker would wait.
-        self._task, self._log, self._answer = task, log, log.with_suffix(".answer")
+        self._task, self._log, self._answer = assignment, log, log.with_suffix(".answer")
         with log.open("w") as said, self._answer.open("w") as answer:
             # A session of its own: Ctrl-C is for the schedule to hear, which then asks the worker to stop.
             self.process = subprocess.Popen(
@@ -94,18 +94,18 @@ class _Worker:
             )
         assert self.process.stdin is not None  # noqa: S101 it is a pipe
         with contextlib.suppress(BrokenPipeError):  # it died at once: its end says so
-            self.process.stdin.write(task.to_json() + "\n")
+            self.process.stdin.write(assignment.to_json() + "\n")
             self.process.stdin.flush()
 
     def end(self) -> Ended:
-        """What became of the task, once the process is over; the log of one that did well is of no use."""
+        """What became of the assignment, once the process is over; the log of one that did well is of no use."""
         self.process.communicate()
         status = self.process.returncode
         answer = self._answer.read_text()
         self._answer.unlink(missing_ok=True)
         if status == 0 and answer:
             self._log.unlink(missing_ok=True)
-            return Ended(self._task, Found.from_json(answer.splitlines()[-1]), None)
+            return Ended(self._task, AssignmentResult.from_json(answer.splitlines()[-1]), None)
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         if status == -signal.SIGKILL:
             how += ", as where memory runs out (a smaller --batch takes less)"

@@ -11,14 +11,14 @@ import safetensors
 import safetensors.numpy
 from jax import Array
 
-from incrt.attention import Attention, attention_weights
-from incrt.bench import Bench, Params, make_bench
-from incrt.evaluation import Trajectory, evaluation_draws, remembered_rollout
-from incrt.files import write_whole
+from incrt.arm.task import Params, Task, make_task
+from incrt.controllers.evaluation import Rollout, evaluation_draws, remembered_rollout
+from incrt.engine import policy
+from incrt.engine.policy import LearnedPolicy
+from incrt.heads.attention import Attention, attention_weights
 from incrt.report.outcomes import Episodes
-from incrt.runs import Trained
-from incrt.sac import policy
-from incrt.sac.policy import LearnedPolicy
+from incrt.runs import TrainedRun
+from incrt.storage.atomic import write_whole
 
 _EVERY = 2
 """One control step in so many is kept."""
@@ -26,15 +26,15 @@ _MOMENTS = 25
 """How often in an episode the attention is looked at."""
 
 
-def record_episodes(path: Path, run: Trained, trajectory: Trajectory) -> None:
+def record_episodes(path: Path, run: TrainedRun, recorded: Rollout) -> None:
     """Write the first rollout of each payload, and the attention in the middle one."""
-    config = run.bench
-    first: Trajectory = jax.tree.map(lambda x: np.asarray(x)[:: config.eval_rollouts, ::_EVERY], trajectory)
+    config = run.config.task
+    first: Rollout = jax.tree.map(lambda x: np.asarray(x)[:: config.eval_rollouts, ::_EVERY], recorded)
     learned = policy.load(run.folder / "policy.safetensors")
     middle = len(config.eval_payloads) // 2 * config.eval_rollouts
     keys, payloads = evaluation_draws(config)
-    bench, params = make_bench(config)
-    contexts = _contexts(bench, params, learned, keys[middle], payloads[middle])
+    task, params = make_task(config)
+    contexts = _contexts(task, params, learned, keys[middle], payloads[middle])
     moments = np.unique(np.linspace(0, config.horizon - 1, _MOMENTS).astype(int))
     tensors = {
         "payloads": np.asarray(config.eval_payloads),
@@ -46,7 +46,7 @@ def record_episodes(path: Path, run: Trained, trajectory: Trajectory) -> None:
         "lam": first.gains.lam,
         "eta": np.reshape(first.gains.eta, (*first.q.shape[:2], -1)),
         "attention": _attention(learned, contexts[moments]),
-        "attention_time": np.asarray(trajectory.time)[middle, moments],
+        "attention_time": np.asarray(recorded.time)[middle, moments],
     }
     kept = {name: np.ascontiguousarray(tensor, np.float32) for name, tensor in tensors.items()}
     write_whole(path, safetensors.numpy.save(kept))
@@ -62,9 +62,9 @@ def load_episodes(path: Path) -> Episodes:
 
 
 @partial(jax.jit, static_argnums=0)
-def _contexts(bench: Bench, params: Params, learned: LearnedPolicy, key: Array, payload: Array) -> Any:
+def _contexts(task: Task, params: Params, learned: LearnedPolicy, key: Array, payload: Array) -> Any:
     """What the policy saw at each step of an episode."""
-    return remembered_rollout(bench, params, learned, key, payload)[1]
+    return remembered_rollout(task, params, learned, key, payload)[1]
 
 
 def _attention(learned: LearnedPolicy, contexts: Array) -> Any:

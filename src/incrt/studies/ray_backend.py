@@ -1,6 +1,6 @@
 """Tasks on Ray: on a cluster that is there, or on one that is started here for the study.
 
-Every node must have incrt installed and see the study's folder under the same path. A task whose worker or node died is
+Every node must have incrt installed and see the study's folder under the same path. A assignment whose worker or node died is
 started again by the schedule, wherever Ray has room, and goes on from the runs' own checkpoints.
 """
 
@@ -9,8 +9,8 @@ import signal
 import sys
 from typing import Any
 
+from incrt.studies.assignments import Assignment, AssignmentResult
 from incrt.studies.backend import Ended
-from incrt.studies.tasks import Found, Task
 
 try:
     import ray
@@ -20,7 +20,7 @@ except ImportError as error:
 
 
 class RayBackend:
-    """All tasks at once; Ray starts each when the cores or the GPU that it needs are free."""
+    """All assignments at once; Ray starts each when the cores or the GPU that it needs are free."""
 
     def __init__(self, address: str | None, device: str, cores: int) -> None:
         self._is_ours = not ray.is_initialized()
@@ -42,7 +42,7 @@ class RayBackend:
             self.close()
             raise
         self._remote = ray.remote(max_retries=0, num_gpus=gpus, num_cpus=cores)(_work)
-        self._running: dict[Any, Task] = {}
+        self._running: dict[Any, Assignment] = {}
 
     def _choose(self, device: str) -> str:
         if device != "auto":
@@ -52,8 +52,8 @@ class RayBackend:
     def has_room(self) -> bool:
         return True
 
-    def start(self, task: Task) -> None:
-        self._running[self._remote.remote(task.to_json())] = task
+    def start(self, assignment: Assignment) -> None:
+        self._running[self._remote.remote(assignment.to_json())] = assignment
 
     def ended(self, timeout: float) -> list[Ended]:
         if not self._running:
@@ -71,27 +71,27 @@ class RayBackend:
 
 
 def _refuse_what_no_node_has(gpus: int, cores: int) -> None:
-    """Such a task would wait for ever."""
+    """Such a assignment would wait for ever."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not any(node.get("GPU", 0) >= gpus and node.get("CPU", 0) >= cores for node in nodes):
         has = "; ".join(f"{node.get('CPU', 0):g} cores and {node.get('GPU', 0):g} GPUs" for node in nodes)
         raise ValueError(f"a worker needs {cores} cores and {gpus} GPUs on one node; the nodes have {has}")
 
 
-def _end(task: Task, reference: Any) -> Ended:
+def _end(assignment: Assignment, reference: Any) -> Ended:
     try:
-        return Ended(task, Found.from_json(ray.get(reference)), None)
+        return Ended(assignment, AssignmentResult.from_json(ray.get(reference)), None)
     except RayTaskError as error:  # an error of ours, raised there
-        return Ended(task, None, f"its worker said: {error.cause!r}")
+        return Ended(assignment, None, f"its worker said: {error.cause!r}")
     except RayError as error:  # the worker or its node is gone, or was asked to stop
         said = str(error).strip().splitlines()
-        return Ended(task, None, ": ".join([type(error).__name__, *said[:1]]))
+        return Ended(assignment, None, ": ".join([type(error).__name__, *said[:1]]))
 
 
-def _work(task: str) -> str:
-    """In a worker of Ray, which asks a task to stop by SIGINT; one started from a script's background ignores that."""
+def _work(assignment: str) -> str:
+    """In a worker of Ray, which asks a assignment to stop by SIGINT; one started from a script's background ignores that."""
     from incrt.studies.worker import work
 
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return work(Task.from_json(task), lambda text: print(text, file=sys.stderr)).to_json()  # noqa: T201
+    return work(Assignment.from_json(assignment), lambda text: print(text, file=sys.stderr)).to_json()  # noqa: T201

@@ -12,25 +12,22 @@
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
-from incrt.config import BenchConfig
-from incrt.files import write_whole
+from incrt.config import TaskConfig
+from incrt.config.earlier import is_earlier, read_settings
+from incrt.controllers.tuning import CONTROLLERS
+from incrt.engine.run_folder import is_held
 from incrt.report.outcomes import Command
-from incrt.runs import is_over, read_json
-from incrt.sac.folder import is_held
+from incrt.runs import is_over
+from incrt.storage.atomic import write_whole
+from incrt.storage.json import checksum, read_json, write_json
+from incrt.storage.lock import lock
 from incrt.studies.study import Cell, Study, comparisons
-from incrt.tuning import BESIDE_STUDIES
 
 EPISODES = "episodes.safetensors"
 """One episode a payload, for the report's figures."""
@@ -48,7 +45,7 @@ class PlannedRun(NamedTuple):
     folder: Path
 
 
-class Standing(NamedTuple):
+class RunStatus(NamedTuple):
     """How far a run is."""
 
     state: str
@@ -77,7 +74,7 @@ class Store:
                     gone = [run for run in self.planned(before) if run.cell.key not in keys]
                     if keys & keys_before:
                         study = dataclasses.replace(study, seeds=tuple(sorted({*before.seeds, *study.seeds})))
-                write_whole(path, (json.dumps(_to_json(study), indent=2) + "\n").encode())
+                write_json(path, _to_json(study))
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from None
         return study, gone
@@ -97,17 +94,16 @@ class Store:
             for seed in study.seeds
         ]
 
-    def references(self, bench: BenchConfig, changes: Mapping[str, Any]) -> Path:
-        """Where the reference controllers of a bench are kept, tested with some fields changed; none sees a window."""
-        text = json.dumps([repr(bench.replace(window=1)), changes], sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-        return self.path / "references" / f"tau{bench.tau_z:g}-{digest}.json"
+    def references(self, task: TaskConfig, changes: Mapping[str, Any]) -> Path:
+        """Where the reference controllers of a task are kept, tested with some fields changed; none sees a window."""
+        digest = checksum([task.replace(window=1).to_json(), changes])[:10]
+        return self.path / "references" / f"tau{task.tau_z:g}-{digest}.json"
 
-    def has_references(self, bench: BenchConfig, changes: Mapping[str, Any]) -> bool:
+    def has_references(self, task: TaskConfig, changes: Mapping[str, Any]) -> bool:
         """Whether all reference controllers of a test are there; an older version may have known fewer."""
         with contextlib.suppress(ValueError, TypeError, KeyError):  # it is not there, or damaged
-            rows = read_json(self.references(bench, changes))
-            return {row["controller"] for row in rows} == set(BESIDE_STUDIES)
+            rows = read_json(self.references(task, changes))
+            return {row["controller"] for row in rows} == set(CONTROLLERS)
         return False
 
     def forget_failed(self, study: Study, runs: Iterable[PlannedRun]) -> None:
@@ -152,14 +148,12 @@ class Store:
     def _lock(self) -> Iterator[None]:
         """One command at a time changes what is noted of studies."""
         self._studies.mkdir(parents=True, exist_ok=True)
-        with (self._studies / ".lock").open("a") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
+        with lock(self._studies / ".lock", wait=True):
             yield
 
     def _write_failed(self, study: Study, failed: Mapping[str, str]) -> None:
         if failed:
-            write_whole(self._failed(study), (json.dumps(failed, indent=2) + "\n").encode())
+            write_json(self._failed(study), failed)
         else:
             self._failed(study).unlink(missing_ok=True)
 
@@ -177,23 +171,22 @@ def study_file(name: str, preset: str) -> Path:
 
 
 def evaluation_file(folder: Path, changes: Mapping[str, Any]) -> Path:
-    """Where a run's figures on a test are kept, by the fields of the bench that differ from training."""
+    """Where a run's figures on a test are kept, by the fields of the task that differ from training."""
     if not changes:
         return folder / "eval.json"
-    digest = hashlib.sha256(json.dumps(changes, sort_keys=True).encode()).hexdigest()[:10]
-    return folder / f"eval-{digest}.json"
+    return folder / f"eval-{checksum(changes)[:10]}.json"
 
 
-def standing(run: PlannedRun, tests: Mapping[str, Mapping[str, Any]]) -> Standing:
+def standing(run: PlannedRun, tests: Mapping[str, Mapping[str, Any]]) -> RunStatus:
     """How far a run is that is to be tested like this."""
     if not is_over(run.folder):
         step = _last_step(run.folder / "metrics.jsonl")
         if is_held(run.folder):
-            return Standing("training", step)
-        return Standing("stopped" if step else "waiting", step)
+            return RunStatus("training", step)
+        return RunStatus("stopped" if step else "waiting", step)
     is_evaluated = all(evaluation_file(run.folder, changes).exists() for changes in tests.values())
     is_finished = is_evaluated and (run.folder / EPISODES).exists()
-    return Standing("finished" if is_finished else "trained", run.cell.sac.steps)
+    return RunStatus("finished" if is_finished else "trained", run.cell.config.sac.steps)
 
 
 def drop_damaged(run: PlannedRun, tests: Mapping[str, Mapping[str, Any]]) -> None:
@@ -220,14 +213,19 @@ def _last_step(log: Path) -> int:
 
 
 def _to_json(study: Study) -> dict[str, Any]:
-    cells = [{"variant": cell.variant, **cell.settings()} for cell in study.cells]
+    cells = [{"variant": cell.variant, **cell.config.to_json()} for cell in study.cells]
     return {**vars(study), "cells": cells}
 
 
 def _from_json(path: Path) -> Study:
     found = read_json(path)
     try:
-        cells = tuple(Cell.from_settings(cell.pop("variant"), cell) for cell in found.pop("cells"))
+        if any(map(is_earlier, found["cells"])):
+            raise ValueError(
+                "incrt 0.1 wrote it, whose studies this version does not go on with; incrt report of that version makes a "
+                "folder of them that incrt report reads"
+            )
+        cells = tuple(Cell(cell.pop("variant"), read_settings(cell)) for cell in found.pop("cells"))
         seeds, trained_by = tuple(found.pop("seeds")), tuple(found.pop("trained_by"))
         # A version before had one name for all, or none.
         compare = comparisons(found.pop("compare"), dict.fromkeys(cell.variant for cell in cells))

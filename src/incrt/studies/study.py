@@ -10,36 +10,25 @@ form:
                                                 # table with one for each that is: { "eight heads" = "runtime" }
     [common]                                    # optional: what differs from the preset in all variants
     sac.steps = 20000
-    [variants]                                  # and in one: fields of bench, encoder, runtime and sac
+    [variants]                                  # and in one: fields of task, encoder, heads and sac
     runtime = {}
     "eight heads".encoder = { encoder = "static", k_init = 8 }
-    [conditions]                                # optional: fields of the bench that differ in a test after training
+    [conditions]                                # optional: fields of the task that differ in a test after training
     "payload 3 kg".eval_payloads = [3.0]
 
 ``trained_by`` names the studies that train the runs of one that only tests them.
 """
 
-import dataclasses
-import hashlib
-import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from incrt.config import (
-    BenchConfig,
-    EncoderConfig,
-    RuntimeConfig,
-    SacConfig,
-    check_together,
-    encoder_preset,
-    parse_seeds,
-    preset,
-    runtime_preset,
-)
+from incrt.config import RunConfig, parse_seeds, preset
+from incrt.config.run import PARTS
+from incrt.storage.json import checksum
 
 _DECLARED = Path(__file__).parent / "declared"
 _KEYS = {
@@ -54,7 +43,6 @@ _KEYS = {
 }
 _WORDS = {str: "text", list: "list", dict: "table", str | dict: "text or a table of texts"}
 _NEEDED = ("about", "seeds", "regimes", "variants")
-_PARTS = ("bench", "encoder", "runtime", "sac")
 _OF_REGIME = ("tau_z", "window")
 
 
@@ -63,26 +51,8 @@ class Cell:
     """Runs that differ in their seeds alone."""
 
     variant: str
-    bench: BenchConfig
-    encoder: EncoderConfig
-    runtime: RuntimeConfig
-    sac: SacConfig
-
-    def settings(self) -> dict[str, Any]:
-        """Every field of the four configurations, as JSON has it."""
-        settings = {name: dataclasses.asdict(getattr(self, name)) for name in _PARTS}
-        return dict(json.loads(json.dumps(settings)))
-
-    @classmethod
-    def from_settings(cls, variant: str, settings: Mapping[str, Any]) -> Self:
-        """The cell that has these settings."""
-        return cls(
-            variant,
-            BenchConfig(**settings["bench"]),
-            EncoderConfig(**settings["encoder"]),
-            RuntimeConfig(**settings["runtime"]),
-            SacConfig(**settings["sac"]),
-        )
+    config: RunConfig
+    """Of all its runs, but for the seed."""
 
     @property
     def key(self) -> str:
@@ -90,13 +60,14 @@ class Cell:
 
         Studies that name the same runs share them.
         """
-        digest = hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode()).hexdigest()[:10]
-        return f"{self.encoder.encoder}-tau{self.bench.tau_z:g}-w{self.bench.window}-{digest}"
+        task = self.config.task
+        digest = checksum(self.config.to_json())[:10]
+        return f"{self.config.encoder.encoder}-tau{task.tau_z:g}-w{task.window}-{digest}"
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study for one preset. Its conditions are by name the fields of the bench that differ in a test."""
+    """A study for one preset. Its conditions are by name the fields of the task that differ in a test."""
 
     name: str
     preset: str
@@ -120,13 +91,13 @@ class Study:
 
     def part(self, variants: Sequence[str], regimes: Sequence[float]) -> tuple[Cell, ...]:
         """The cells of some variants and of some tau_z; of all where none is named."""
-        of_all = tuple(dict.fromkeys(cell.bench.tau_z for cell in self.cells))
+        of_all = tuple(dict.fromkeys(cell.config.task.tau_z for cell in self.cells))
         _check_known("variants", variants, self.variants, repr)
         _check_known("tau_z", regimes, of_all, "{:.12g}".format)
         return tuple(
             cell
             for cell in self.cells
-            if cell.variant in (variants or self.variants) and cell.bench.tau_z in (regimes or of_all)
+            if cell.variant in (variants or self.variants) and cell.config.task.tau_z in (regimes or of_all)
         )
 
 
@@ -198,7 +169,7 @@ def _build(name: str, declared: Mapping[str, Any], preset_name: str, seeds: Sequ
         if not isinstance(regime, dict) or "tau_z" not in regime or not regime.keys() <= set(_OF_REGIME):
             raise ValueError(f"a regime must have tau_z and may have window, got {regime!r}")
     common = _parts("common", declared.get("common", {}))
-    if "window" in common.get("bench", {}) and any("window" in regime for regime in declared["regimes"]):
+    if "window" in common.get("task", {}) and any("window" in regime for regime in declared["regimes"]):
         raise ValueError("window must be given by common or by regimes, not by both")
     cells = tuple(
         _cell(variant, preset_name, regime, common, _parts(f"variant {variant!r}", changes))
@@ -237,7 +208,7 @@ def _check(study: Study) -> None:
         if not name.strip() or not name.isprintable():
             raise ValueError(f"variants and conditions must have names that can be printed on one line, got {name!r}")
     _check_compare(study)
-    places = [(cell.variant, cell.bench.tau_z) for cell in study.cells]
+    places = [(cell.variant, cell.config.task.tau_z) for cell in study.cells]
     if len(set(places)) < len(places):
         raise ValueError("regimes must differ in tau_z")
     same: dict[str, str] = {}
@@ -261,26 +232,26 @@ def _check_compare(study: Study) -> None:
 
 def _check_condition(study: Study, name: str, changes: Any) -> None:
     if not isinstance(changes, dict) or not changes:
-        raise ValueError(f"condition {name!r} must name at least one field of the bench")
+        raise ValueError(f"condition {name!r} must name at least one field of the task")
     if "window" in changes:
         raise ValueError(f"condition {name!r}: window cannot change after training, it is the policy's own")
     for cell in study.cells:
         try:
-            tested = cell.bench.replace(**changes)
+            tested = cell.config.task.replace(**changes)
         except ValueError as error:
             raise ValueError(f"condition {name!r}: {error}") from None
         for what in ("observation_dim", "action_dim"):
-            if (wanted := getattr(cell.bench, what)) != (found := getattr(tested, what)):
+            if (wanted := getattr(cell.config.task, what)) != (found := getattr(tested, what)):
                 raise ValueError(f"condition {name!r}: {what} would be {found}, trained policies have {wanted}")
 
 
 def _parts(where: str, changes: Any) -> Mapping[str, Mapping[str, Any]]:
     if not isinstance(changes, dict) or not all(isinstance(each, dict) for each in changes.values()):
         raise ValueError(f"{where} must hold tables of fields, such as encoder.k_max = 4; got {changes!r}")
-    if unknown := sorted(changes.keys() - set(_PARTS)):
-        raise ValueError(f"{where} has an unknown part {', '.join(unknown)}; accepted: {', '.join(_PARTS)}")
-    if "tau_z" in changes.get("bench", {}):
-        raise ValueError(f"{where} must leave bench.tau_z to regimes")
+    if unknown := sorted(changes.keys() - set(PARTS)):
+        raise ValueError(f"{where} has an unknown part {', '.join(unknown)}; accepted: {', '.join(PARTS)}")
+    if "tau_z" in changes.get("task", {}):
+        raise ValueError(f"{where} must leave task.tau_z to regimes")
     return changes
 
 
@@ -307,13 +278,6 @@ def _settled(
     variant: str, preset_name: str, regime: Mapping[str, Any], *changes: Mapping[str, Mapping[str, Any]]
 ) -> Cell:
     """The cell with these changes of the preset, the later ones over the earlier."""
-    fields = {part: {name: value for each in changes for name, value in each.get(part, {}).items()} for part in _PARTS}
-    cell = Cell(
-        variant,
-        preset(preset_name, **{**regime, **fields["bench"]}),
-        encoder_preset(preset_name, **fields["encoder"]),
-        runtime_preset(preset_name, **fields["runtime"]),
-        SacConfig().replace(**fields["sac"]),
-    )
-    check_together(cell.bench.window, cell.encoder, cell.runtime, cell.sac)
-    return cell
+    fields = {part: {name: value for each in changes for name, value in each.get(part, {}).items()} for part in PARTS}
+    fields["task"] = {**regime, **fields["task"]}
+    return Cell(variant, preset(preset_name, **fields))

@@ -1,7 +1,6 @@
-"""Trains and evaluates one batch: what a process of the local backend, or a task of Ray, does."""
+"""Trains and evaluates one batch: what a process of the local backend, or a assignment of Ray, does."""
 
 import errno
-import json
 import math
 import os
 import signal
@@ -16,39 +15,39 @@ from typing import Any
 
 import jax.monitoring
 
-from incrt.compiled import keep_compiled
-from incrt.files import write_whole
-from incrt.runs import evaluate_run, find_runs, is_over, read_json, reference_evaluation, reference_rows
-from incrt.sac.folder import HeldError
-from incrt.sac.training import Job, bench_job, train, until_signalled
+from incrt.controllers.tuning import CONTROLLERS
+from incrt.engine.training import Job, make_job, train, until_signalled
+from incrt.runs import evaluate_run, find_runs, is_over, reference_evaluation, reference_rows
+from incrt.storage.cache import keep_compiled
+from incrt.storage.json import read_json, write_json
+from incrt.storage.lock import HeldError
+from incrt.studies.assignments import Assignment, AssignmentResult
 from incrt.studies.episodes import record_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
-from incrt.studies.tasks import Found, Task
-from incrt.tuning import BESIDE_STUDIES
 
 _CHECKPOINTS = 10
 """In a run: more would cost time, fewer would lose more of it to a death."""
 _NOTHING_FITS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
-def work(task: Task, warn: Callable[[str], None]) -> Found:
+def work(assignment: Assignment, warn: Callable[[str], None]) -> AssignmentResult:
     """Train what is not trained, evaluate what is not evaluated. What goes wrong with one run leaves the others be."""
     keep_compiled()
     _compilations()
-    found = Found()
+    found = AssignmentResult()
     was_stopped = False
     try:
-        unfinished = [run for run in task.runs if not is_over(run.folder)]
-        if task.trained_by:
+        unfinished = [run for run in assignment.runs if not is_over(run.folder)]
+        if assignment.trained_by:
             for run in unfinished:
-                studies = " or ".join(task.trained_by)
+                studies = " or ".join(assignment.trained_by)
                 found.problems[str(run.folder)] = f"is not trained: incrt study run with study {studies} trains it"
         elif unfinished:
             begin = time.monotonic()
             fresh = [run for run in unfinished if not (run.folder / "config.json").exists()]
             with until_signalled() as stop:
                 try:
-                    _train(task, unfinished, found, warn)
+                    _train(assignment, unfinished, found, warn)
                 except ValueError as error:  # of no one run: a device that is not there, for example
                     found.problems |= {str(run.folder): str(error) for run in unfinished}
                 was_stopped = stop()  # also where the last steps were done before it was heard
@@ -56,10 +55,10 @@ def work(task: Task, warn: Callable[[str], None]) -> Found:
             found.spent.train_s = time.monotonic() - begin - found.spent.compile_s
             others = {*found.held, *found.problems}  # another process may have brought one to its end meanwhile
             found.spent.runs = sum(_is_whole(run.folder) for run in fresh if str(run.folder) not in others)
-        trained = [run for run in task.runs if is_over(run.folder)]
+        trained = [run for run in assignment.runs if is_over(run.folder)]
         begin = time.monotonic()
         if not was_stopped:
-            _evaluate(task, trained, found)
+            _evaluate(assignment, trained, found)
         found.spent.evaluate_s = time.monotonic() - begin
     except OSError as error:
         if error.errno not in _NOTHING_FITS:
@@ -95,7 +94,9 @@ def _length(spans: Iterable[tuple[float, float]]) -> float:
     return length
 
 
-def _train(task: Task, runs: list[PlannedRun], found: Found, warn: Callable[[str], None]) -> None:
+def _train(
+    assignment: Assignment, runs: list[PlannedRun], found: AssignmentResult, warn: Callable[[str], None]
+) -> None:
     def refused(job: Job, error: ValueError) -> None:
         if isinstance(error, HeldError):
             found.held.append(str(job.folder))
@@ -104,26 +105,16 @@ def _train(task: Task, runs: list[PlannedRun], found: Found, warn: Callable[[str
         else:
             found.problems[str(job.folder)] = str(error)
 
-    jobs = [
-        bench_job(
-            run.folder,
-            run.seed,
-            run.cell.bench,
-            encoder=run.cell.encoder,
-            runtime=run.cell.runtime,
-            sac=run.cell.sac,
-        )
-        for run in runs
-    ]
-    save_every = max(1, runs[0].cell.sac.steps // _CHECKPOINTS)  # all runs of a task are of one length
-    train(jobs, task.device, save_every, warn=warn, on_refused=refused, cores=task.cores)
+    jobs = [make_job(run.folder, run.cell.config.replace(seed=run.seed)) for run in runs]
+    save_every = max(1, runs[0].cell.config.sac.steps // _CHECKPOINTS)  # all runs of a assignment are of one length
+    train(jobs, assignment.device, save_every, warn=warn, on_refused=refused, cores=assignment.cores)
 
 
-def _evaluate(task: Task, runs: list[PlannedRun], found: Found) -> None:
+def _evaluate(assignment: Assignment, runs: list[PlannedRun], found: AssignmentResult) -> None:
     for run in runs:
         try:
-            for name, changes in task.tests.items():
-                _references(Store(task.store), run, changes)
+            for name, changes in assignment.tests.items():
+                _references(Store(assignment.store), run, changes)
                 _evaluate_on(run, name, changes)
         except ValueError as error:
             found.problems[str(run.folder)] = str(error)
@@ -134,34 +125,30 @@ def _evaluate_on(run: PlannedRun, condition: str, changes: Mapping[str, Any]) ->
     if path.exists() and (changes or episodes.exists()):
         return
     (trained,) = find_runs(run.folder)
-    figures, trajectory = evaluate_run(trained, **changes)
+    figures, recorded = evaluate_run(trained, **changes)
     if not changes:
-        record_episodes(episodes, trained, trajectory)
+        record_episodes(episodes, trained, recorded)
     tested = {"condition": condition} if changes else {}
-    _write_json(path, {**tested, **figures})
+    write_json(path, {**tested, **figures})
 
 
 def _references(store: Store, run: PlannedRun, changes: Mapping[str, Any]) -> None:
-    """What stands beside the learned results, once for all runs on a bench."""
-    if store.has_references(run.cell.bench, changes):
+    """What stands beside the learned results, once for all runs on a task."""
+    if store.has_references(run.cell.config.task, changes):
         return
-    config = run.cell.bench.replace(**changes)
-    found = {name: reference_evaluation(name, run.cell.bench, config)[0] for name in BESIDE_STUDIES}
-    path = store.references(run.cell.bench, changes)
-    _write_json(path, reference_rows({"tau_z": config.tau_z}, found))
-
-
-def _write_json(path: Path, content: Any) -> None:
-    write_whole(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+    config = run.cell.config.task.replace(**changes)
+    found = {name: reference_evaluation(name, run.cell.config.task, config)[0] for name in CONTROLLERS}
+    path = store.references(run.cell.config.task, changes)
+    write_json(path, reference_rows({"tau_z": config.tau_z}, found))
 
 
 def main() -> None:
-    """A worker of the local backend: the task is the first line of stdin, what became of it the last of stdout."""
+    """A worker of the local backend: the assignment is the first line of stdin, what became of it the last of stdout."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print, also those that are not Python's, must not be taken for the answer
-    task = Task.from_json(sys.stdin.readline())
+    assignment = Assignment.from_json(sys.stdin.readline())
     threading.Thread(target=_stop_without_parent, daemon=True).start()
-    found = work(task, lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201
+    found = work(assignment, lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201
     answer.write(found.to_json() + "\n")
     answer.close()
 

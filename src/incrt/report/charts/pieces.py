@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from incrt.controllers.tuning import CONTROLLERS
 from incrt.report.charts.chart import Series
 from incrt.report.charts.colours import GREY, REFERENCE_DASHES, Look
 from incrt.report.charts.view import View
@@ -13,7 +14,6 @@ from incrt.report.outcomes import Floats, Outcome
 from incrt.report.selection import deltas, diverged
 from incrt.report.statistics import summarise
 from incrt.report.wording import interval_text, number, plus_minus
-from incrt.tuning import BESIDE_STUDIES
 
 STEPS = "environment steps"
 Measure = Literal["delta_pct", "headroom_closed"]
@@ -111,9 +111,9 @@ def reference_lines(
 ) -> list[Series]:
     """What the reference controllers reach, from left to right. The baseline is where Δ% is 0.
 
-    Where each variant has a bench of its own there is no one line for all: the tables have them.
+    Where each variant has a task of its own there is no one line for all: the tables have them.
     """
-    dashes = dict(zip(BESIDE_STUDIES[1:], REFERENCE_DASHES, strict=True))
+    dashes = dict(zip(CONTROLLERS[1:], REFERENCE_DASHES, strict=True))
     lines = []
     for reference in view.runs.beside(studies, tau_z, condition):
         value = getattr(reference, measure)

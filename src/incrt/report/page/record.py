@@ -62,7 +62,7 @@ def configuration(material: Material) -> str:
         parts.append(tag("details", summary + tag("pre", text(settings), class_="tall", tabindex=0)))
     names = list(dict.fromkeys(name for each in material.made_by for name in each))
     made_by = ([each.get(name, "") for name in names] for each in material.made_by)
-    return "\n".join([*parts, plain_table("Trained by", names, made_by) if names else ""])
+    return "\n".join([*parts, plain_table("TrainedRun by", names, made_by) if names else ""])
 
 
 def _over(record: StudyRecord, material: Material) -> int:

@@ -1,0 +1,95 @@
+"""Friction of the joints, with a hidden state that no sensor sees: eqs. (3) and (4) of the paper.
+
+The plant is integrated implicitly (:mod:`incrt.arm.plant`), so a friction does not give a torque. It gives the three
+terms of which the torque over a step is made, once the velocity at its end is known.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from incrt.config import FRICTIONS, TaskConfig
+from incrt.config.registry import as_arrays
+
+
+class FrictionTerms(NamedTuple):
+    """The torque against a joint that ends a step at velocity v: sign(v) dry + damping v + offset, each of shape (n,).
+
+    Where the rest cannot overcome ``dry``, the joint sticks: v is exactly zero.
+    """
+
+    dry: Array
+    damping: Array
+    offset: Array
+
+
+class Friction(Protocol):
+    """What the joints lose. Like a robot it is a pytree of arrays."""
+
+    def start(self, dof: int) -> Array:
+        """The hidden state z at the start of an episode, shape (n,)."""
+
+    def terms(self, dq: Array, z: Array, h: Array) -> FrictionTerms:
+        """The terms for a step of length h that starts at velocity dq with the hidden state z."""
+
+    def advance(self, z: Array, v: Array, h: Array) -> Array:
+        """The hidden state after a step of length h that was made at velocity v."""
+
+
+class Stribeck(NamedTuple):
+    """F = sign(dq) dry_level(dq) + sigma dq + z, eq. (3), and dz/dt = -z/tau_z + lambda_z dq, eq. (4)."""
+
+    coulomb: Array
+    breakaway: Array
+    stribeck_velocity: Array
+    viscous: Array
+    memory_gain: Array
+    tau_z: Array
+
+    def start(self, dof: int) -> Array:
+        return jnp.zeros(dof, self.tau_z.dtype)
+
+    def terms(self, dq: Array, z: Array, h: Array) -> FrictionTerms:
+        a, b = self._memory_over(h)
+        return FrictionTerms(dry=self.dry_level(dq), damping=self.viscous + b, offset=a * z)
+
+    def advance(self, z: Array, v: Array, h: Array) -> Array:
+        a, b = self._memory_over(h)
+        return a * z + b * v
+
+    def dry_level(self, dq: Array) -> Array:
+        """F_c + (F_s - F_c) exp(-(dq/v_s)^2): the size of the dry part, F_s at rest and F_c when sliding fast."""
+        return self.coulomb + (self.breakaway - self.coulomb) * jnp.exp(-((dq / self.stribeck_velocity) ** 2))
+
+    def _memory_over(self, h: Array) -> tuple[Array, Array]:
+        """(a, b) such that z(t+h) = a z(t) + b dq solves eq. (4) exactly while dq is constant."""
+        a = jnp.exp(-h / self.tau_z)
+        b = -self.memory_gain * self.tau_z * jnp.expm1(-h / self.tau_z)
+        return a, b
+
+
+@FRICTIONS.register("stribeck")
+def stribeck(config: TaskConfig, dtype: Any) -> Stribeck:
+    """The paper's friction, with the numbers of a configuration."""
+    return Stribeck(*(jnp.asarray(getattr(config, name), dtype) for name in Stribeck._fields))
+
+
+def make_friction(config: TaskConfig, dtype: Any = jnp.float32) -> Friction:
+    """The friction of a configuration, in the given precision; one that gives other shapes is refused."""
+    value, n = config.friction, config.dof
+    if isinstance(value, str) and value in FRICTIONS:
+        made: Friction = FRICTIONS[value](config, dtype)
+        return made
+    friction: Friction = as_arrays("friction", FRICTIONS.find("friction", value), dtype)
+    z, h, still = friction.start(n), jnp.asarray(config.dt, dtype), jnp.zeros(n, dtype)
+    terms = friction.terms(still, z, h)
+    if not isinstance(terms, FrictionTerms):
+        raise ValueError(f"terms of the friction must give FrictionTerms(dry, damping, offset), got {terms!r}")
+    for name, array in {"start": z, **terms._asdict(), "advance": friction.advance(z, still, h)}.items():
+        if np.shape(array) != (n,):
+            raise ValueError(
+                f"the friction must give arrays of shape ({n},), one entry a joint; {name} has {np.shape(array)}"
+            )
+    return friction

@@ -1,0 +1,98 @@
+"""Robots: the rigid-body terms of eq. (1), M(q) ddq + C(q, dq) dq + G(q) = torque - friction.
+
+A robot of one's own is a record of arrays, a NamedTuple for example, with the members of :class:`Robot`. It is given to
+a task as an object or as a reference ``my_arm.py:NAME``; :func:`make_robot` checks it before anything is built on it.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from incrt.config import ROBOTS, TaskConfig
+from incrt.config.registry import as_arrays
+
+
+class Robot(Protocol):
+    """A serial arm of n joints. Its numbers are a pytree of arrays, so a batch of robots is one more ``vmap``."""
+
+    @property
+    def dof(self) -> int:
+        """n: number of joints."""
+
+    @property
+    def home(self) -> Array:
+        """A posture, shape (n,), at which the mass matrix is checked."""
+
+    @property
+    def torque_limit(self) -> Array:
+        """Largest torque of each joint [N m], shape (n,); infinite where there is no limit."""
+
+    def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
+        """M(q) and C(q, dq) dq + G(q), with a payload [kg] at the tool.
+
+        M is the matrix (n, n), or its diagonal (n,) where the joints are decoupled; the second has shape (n,).
+        """
+
+
+class DecoupledArm(NamedTuple):
+    """Diagonal mass matrix, gravity compensated, any number of joints: with two, the paper's planar arm."""
+
+    inertia: Array
+    payload_inertia: Array
+
+    @property
+    def dof(self) -> int:
+        return self.inertia.shape[-1]
+
+    @property
+    def home(self) -> Array:
+        return jnp.zeros_like(self.inertia)
+
+    @property
+    def torque_limit(self) -> Array:
+        return jnp.full_like(self.inertia, jnp.inf)
+
+    def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
+        return self.inertia + payload * self.payload_inertia, jnp.zeros_like(dq)
+
+
+@ROBOTS.register("two_link")
+def two_link(config: TaskConfig, dtype: Any) -> DecoupledArm:
+    """The paper's arm, with the inertias of a configuration."""
+    return DecoupledArm(jnp.asarray(config.inertia, dtype), jnp.asarray(config.payload_inertia, dtype))
+
+
+def make_robot(field: str, config: TaskConfig, dtype: Any = jnp.float32) -> Robot:
+    """The robot that a field of a configuration stands for, in the given precision; one that cannot be is refused."""
+    value = getattr(config, field)
+    is_named = isinstance(value, str) and value in ROBOTS
+    robot: Robot = ROBOTS[value](config, dtype) if is_named else as_arrays(field, ROBOTS.find(field, value), dtype)
+    _check(field, robot, config)
+    return robot
+
+
+def _check(field: str, robot: Robot, config: TaskConfig) -> None:
+    """Refuse a robot that has other joints than the task, or a mass matrix that no body has."""
+    if robot.dof != config.dof:
+        raise ValueError(f"{field} has {robot.dof} joints, but eta_max has {config.dof} entries, one a joint")
+    n = robot.dof
+    for name in ("home", "torque_limit"):
+        if (shape := np.shape(getattr(robot, name))) != (n,):
+            raise ValueError(f"{name} of the {field} must have shape ({n},), got {shape}")
+    home = jnp.asarray(robot.home)
+    for payload in config.payload_range:
+        mass, bias = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, home.dtype))
+        if np.shape(mass) not in {(n,), (n, n)} or np.shape(bias) != (n,):
+            wanted = f"a mass matrix of shape ({n}, {n}) or ({n},) and a bias of shape ({n},)"
+            raise ValueError(f"mass_and_bias of the {field} must give {wanted}, got {np.shape(mass)}, {np.shape(bias)}")
+        whole = np.diag(mass) if np.ndim(mass) == 1 else np.asarray(mass)
+        is_symmetric = bool(np.all(np.isfinite(whole))) and np.allclose(whole, whole.T, rtol=1e-4, atol=1e-6)
+        if not is_symmetric or np.linalg.eigvalsh(whole).min() <= 0:
+            raise ValueError(
+                f"the mass matrix of the {field} must be symmetric and positive definite; at home with a payload of "
+                f"{payload:g} kg it is {np.round(whole, 4).tolist()}"
+            )
+        if not np.all(np.isfinite(bias)):
+            raise ValueError(f"mass_and_bias of the {field} must give finite numbers, got {bias} for the bias at home")

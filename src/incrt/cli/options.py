@@ -1,0 +1,74 @@
+"""Options that several commands have: fields of a run's configuration, with the sentences that stand beside them."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import tyro
+
+from incrt.config import RunConfig, TaskConfig
+from incrt.config.rules import Configuration, describe
+from incrt.config.run import PARTS
+
+
+def shown(configuration: type[Configuration], name: str, more: str = "") -> Any:
+    """The help of an option that is a field of a configuration."""
+    return tyro.conf.arg(help=describe(configuration, name) + more)
+
+
+_AS_PRESET = " As in the preset if not given."
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskOptions:
+    """Options that change the task."""
+
+    robot: Annotated[str | None, shown(TaskConfig, "robot", _AS_PRESET)] = None
+    friction: Annotated[str | None, shown(TaskConfig, "friction", _AS_PRESET)] = None
+    trajectory: Annotated[str | None, shown(TaskConfig, "trajectory", _AS_PRESET)] = None
+
+    @property
+    def task_changes(self) -> dict[str, Any]:
+        """The fields of the task that are to change."""
+        return given(robot=self.robot, friction=self.friction, trajectory=self.trajectory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditions(TaskOptions):
+    """Options that change the test."""
+
+    payloads: Annotated[tuple[float, ...] | None, shown(TaskConfig, "eval_payloads", _AS_PRESET)] = None
+    noise_position: Annotated[float | None, shown(TaskConfig, "noise_position", _AS_PRESET)] = None
+    noise_velocity: Annotated[float | None, shown(TaskConfig, "noise_velocity", _AS_PRESET)] = None
+    delay: Annotated[int | None, shown(TaskConfig, "delay", _AS_PRESET)] = None
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """The fields of the task that are to change."""
+        return self.task_changes | given(
+            eval_payloads=self.payloads,
+            noise_position=self.noise_position,
+            noise_velocity=self.noise_velocity,
+            delay=self.delay,
+        )
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def with_settings(config: RunConfig, assignments: Sequence[str]) -> RunConfig:
+    """A configuration with fields set by texts such as ``task.eta_max=[8, 5.5]``; the values are TOML's."""
+    changes: dict[str, dict[str, Any]] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        part, dot, field = name.strip().partition(".")
+        if not (equals and dot) or part not in PARTS:
+            raise ValueError(f"--set takes PART.FIELD=VALUE with a part among {', '.join(PARTS)}; got {text!r}")
+        try:
+            changes.setdefault(part, {})[field] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"--set {text}: {error}; texts stand in quotes, lists in brackets") from None
+    return config.replace(**changes)

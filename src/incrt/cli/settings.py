@@ -1,0 +1,53 @@
+"""``incrt settings``."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich.console import Console
+
+from incrt.cli.terminal import new_table, print_json
+from incrt.config import preset
+from incrt.config.run import PARTS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """List every field of a run: its value in a preset, its unit, what it accepts and what it means.
+
+    The names are those of incrt train --set, of the tables of a study and of config.json.
+    """
+
+    preset: Literal["memory", "paper"] = "memory"
+    """Whose values to show."""
+    json: bool = False
+    """Print JSON and nothing else."""
+
+    def run(self) -> None:
+        """Print the table."""
+        rows = setting_rows(self.preset)
+        if self.json:
+            print_json(rows)
+            return
+        table = new_table(f"Settings, preset {self.preset}", ())
+        for heading in ("field", "value", "unit", "accepted", "meaning"):
+            table.add_column(heading, justify="left", overflow="fold")
+        for row in rows:
+            table.add_row(row["field"], str(row["value"]), row["unit"], row["accepted"], row["about"])
+        Console().print(table)
+
+
+def setting_rows(preset_name: str) -> list[dict[str, Any]]:
+    """One row a field, as the command and the documents show them."""
+    config = preset(preset_name)
+    return [
+        {
+            "field": f"{part}.{field.name}",
+            "value": getattr(getattr(config, part), field.name),
+            "unit": field.metadata["unit"],
+            "accepted": field.metadata["rule"].accepted,
+            "about": field.metadata["about"],
+        }
+        for part, kind in PARTS.items()
+        for field in dataclasses.fields(kind)
+    ]

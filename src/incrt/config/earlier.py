@@ -1,0 +1,55 @@
+"""Settings as earlier versions wrote them, in results, studies and the folders of runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from incrt.config.run import PARTS, RunConfig
+
+_RENAMED = {"bench": "task", "runtime": "heads"}
+"""Parts that had another name in version 0.1."""
+_GONE: Mapping[str, Mapping[str, Any]] = {
+    "task": {"features": "identity", "tanh_velocity": 0.05},
+    "heads": {"rank": "energy"},
+}
+"""Fields that version 0.1 had, and the one value that stands for what is always so now."""
+
+
+def is_earlier(settings: Mapping[str, Any]) -> bool:
+    """Whether version 0.1 wrote these settings."""
+    return "bench" in settings
+
+
+def translated(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run by the names of this version, whichever version wrote them.
+
+    What only an earlier version could do is refused by name.
+    """
+    if not is_earlier(settings):
+        return dict(settings)
+    found: dict[str, Any] = {_RENAMED.get(name, name): value for name, value in settings.items()}
+    for part in PARTS:
+        fields = dict(found.get(part, {}))
+        for name, value in _GONE.get(part, {}).items():
+            if fields.pop(name, value) != value:
+                raise ValueError(f"incrt 0.1 wrote it, with {part}.{name} other than {value!r}, which is no more")
+        found[part] = fields
+    found["task"] = translated_fields(found["task"])
+    return found
+
+
+def translated_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a task by the names of this version."""
+    return {"trajectory" if name == "reference" else name: value for name, value in fields.items()}
+
+
+def read_settings(settings: Mapping[str, Any], **others: Any) -> RunConfig:
+    """The configuration that :meth:`RunConfig.to_json` wrote, in this version or an earlier one."""
+    found = translated(settings)
+    for part in ("task", "heads"):
+        for name, value in found[part].items():
+            if isinstance(value, Mapping):
+                raise ValueError(
+                    f"its {name} is an object of the user's own ({value.get('class')}), which no file holds; "
+                    f"training with a reference such as my_file.py:NAME as {name} makes a run that can be read again"
+                )
+    return RunConfig(**{part: found[part] for part in PARTS}, **others)

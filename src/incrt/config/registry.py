@@ -1,0 +1,135 @@
+"""Parts that a user may bring: robots, frictions, trajectories, triggers, encoders and controllers, each by its name.
+
+A name is written once, where the part is: ``@ROBOTS.register("two_link")`` above what makes it. A configuration names
+a part, refers to one of the user's own as ``my_arm.py:Arm`` or ``package.module:Arm``, or holds it as an object.
+"""
+
+import hashlib
+import importlib
+import json
+import runpy
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from incrt.config.rules import Rule
+
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+
+
+class Registry(Generic[Maker]):
+    """Makers of one kind of part by name.
+
+    ``functions`` are what an object must have to be such a part, and ``files`` make parts of files, by how these end.
+    """
+
+    def __init__(self, functions: Sequence[str]) -> None:
+        self.functions = tuple(functions)
+        self.files: dict[str, Callable[[str], Any]] = {}
+        self._makers: dict[str, Maker] = {}
+
+    def register(self, name: str) -> Callable[[Maker], Maker]:
+        """Give what makes a part its name."""
+
+        def add(maker: Maker) -> Maker:
+            self._makers[name] = maker
+            return maker
+
+        return add
+
+    def __getitem__(self, name: str) -> Maker:
+        return self._makers[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    @property
+    def rule(self) -> Rule[Any]:
+        """For a field that holds a part: its name, a reference to one, or the part itself."""
+        functions = " and ".join(self.functions)
+        return Rule(f"a name, a reference such as my_file.py:NAME, or an object that has {functions}", self._settle)
+
+    def _settle(self, name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            if value not in self._makers and not is_reference(value) and Path(value).suffix not in self.files:
+                raise ValueError(f"{name} must be {self._accepted()}; got {value!r}")
+        elif missing := [each for each in self.functions if not callable(getattr(value, each, None))]:
+            kind = value.__name__ if isinstance(value, type) else type(value).__name__
+            raise ValueError(f"{name} must be {self._accepted()}; {kind} has no {missing[0]}")
+        return value
+
+    def _accepted(self) -> str:
+        functions, files = " and ".join(self.functions), "".join(f", a file that ends in {end}" for end in self.files)
+        return f"one of {', '.join(self)}{files}, a reference such as my_file.py:NAME, or an object with {functions}"
+
+    def find(self, field: str, value: Any) -> Any:
+        """The part that a field's reference, file or object stands for."""
+        if not isinstance(value, str):
+            return value
+        if make := self.files.get(Path(value).suffix):
+            return make(value)
+        return self._settle(f"{field} {value!r}", load(field, value))
+
+
+def as_arrays(field: str, part: Any, dtype: Any) -> Any:
+    """A part of the user's own with its numbers as arrays of one precision; what is no tree of arrays is refused."""
+    leaves = jax.tree.leaves(part)
+    if any(
+        leaf is part or not isinstance(leaf, (bool, int, float, np.ndarray, np.generic, jax.Array)) for leaf in leaves
+    ):
+        raise ValueError(f"{field} must be a pytree of arrays, such as a NamedTuple; {type(part).__name__} is none")
+
+    def cast(leaf: Any) -> jax.Array:
+        return jnp.asarray(leaf, dtype if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else None)
+
+    return jax.tree.map(cast, part)
+
+
+def is_reference(value: str) -> bool:
+    """Whether a text has the form FILE.py:NAME or MODULE:NAME."""
+    home, _, name = value.rpartition(":")
+    return bool(home) and name.isidentifier()
+
+
+def load(kind: str, reference: str) -> Any:
+    """What a reference stands for. A class or function is called without arguments, anything else is taken as it is."""
+    home, _, name = reference.rpartition(":")
+    try:
+        if home.endswith(".py"):
+            found = runpy.run_path(home)[name]
+        else:
+            found = getattr(importlib.import_module(home), name)
+        return found() if isinstance(found, type) or callable(found) and not hasattr(found, "_fields") else found
+    except KeyError:
+        raise ValueError(f"{kind} {reference!r}: {home} has no {name}") from None
+    except Exception as error:  # whatever the user's own code raises
+        raise ValueError(f"{kind} {reference!r} cannot be loaded ({type(error).__name__}: {error})") from error
+
+
+def description(part: Any) -> Any:
+    """A part as JSON can hold it: its name, or what tells an object from others: its class and a digest of its numbers.
+
+    To seven digits, since machines differ in the last.
+    """
+    if part is None or isinstance(part, str):
+        return part
+    leaves = jax.tree.leaves(part)
+    if len(leaves) == 1 and leaves[0] is part:  # no tree of arrays, as triggers are not
+        numbers = json.dumps(getattr(part, "__dict__", {}), sort_keys=True, default=repr)
+    else:
+        numbers = json.dumps([[f"{x:.7g}" for x in np.ravel(leaf).tolist()] for leaf in leaves])
+    kind = f"{type(part).__module__}.{type(part).__qualname__}"
+    return {"class": kind, "numbers": hashlib.sha256(numbers.encode()).hexdigest()[:16]}
+
+
+ROBOTS: Registry[Callable[..., Any]] = Registry(("mass_and_bias",))
+FRICTIONS: Registry[Callable[..., Any]] = Registry(("start", "terms", "advance"))
+TRAJECTORIES: Registry[Callable[..., Any]] = Registry(("draw", "at"))
+TRIGGERS: Registry[Callable[..., Any]] = Registry(("decide",))

@@ -1,0 +1,174 @@
+"""The reference controllers of a configuration, each tuned as far as its form allows, and their evaluation.
+
+Tuning minimises the evaluation RMSE itself. That favours the references, which is the side to err on: a learned policy
+never sees the evaluation. Results are kept on disk by configuration and source text, so that a search runs once.
+"""
+
+import contextlib
+import hashlib
+import inspect
+import json
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+import incrt.arm
+import incrt.config
+from incrt.arm.law import Gains
+from incrt.arm.task import Params, Task, make_task
+from incrt.config import TaskConfig
+from incrt.config.rules import one_of
+from incrt.controllers.base import Controller
+from incrt.controllers.classical import Adaptive, Clairvoyant, Constant, FeedForward, Observer, OpenLoop
+from incrt.controllers.evaluation import evaluation_draws, rmse, rollouts
+from incrt.controllers.search import minimise
+from incrt.storage.atomic import write_whole
+from incrt.storage.cache import cache_folder
+
+Build = Callable[[Params, Gains, Array], Controller]
+"""Turns a point of [-1, 1]^dim into a controller of one form, given the gains that it keeps."""
+
+
+class Family(NamedTuple):
+    """Controllers of one form, and how many numbers of it are tuned for a robot of n joints."""
+
+    build: Build
+    dim: Callable[[int], int]
+
+
+def reference_controller(name: str, config: TaskConfig) -> Controller:
+    """The named reference controller, tuned for this configuration."""
+    one_of(CONTROLLERS)("controller", name)
+    task, params = make_task(config)
+    lower = params.law.box.lower
+    gains = Gains(
+        k_d=jnp.asarray(config.by_joint("baseline_k_d"), lower.k_d.dtype),
+        lam=jnp.asarray(config.by_joint("baseline_lam"), lower.lam.dtype),
+        eta=jnp.zeros_like(lower.eta),
+    )
+    if name == "baseline":
+        return Constant(gains)
+    if name != "best_constant":  # these keep the K_d and Lambda of the best constant, and choose eta themselves
+        gains = params.law.box.from_unit(_tuned_point("best_constant", config, task, params, gains))
+    if name == "open_loop":
+        return OpenLoop(gains, _rehearsed(config, task, params))
+    return FAMILIES[name].build(params, gains, _tuned_point(name, config, task, params, gains))
+
+
+def _rehearsed(config: TaskConfig, task: Task, params: Params) -> Array:
+    """What the clairvoyant feeds forward at each step, mean over the rollouts of the evaluation."""
+    found = rollouts(task, params, reference_controller("clairvoyant", config), *evaluation_draws(config))
+    return jnp.mean(found.gains.eta, 0)
+
+
+def _constant(params: Params, gains: Gains, x: Array) -> Constant:
+    del gains
+    return Constant(params.law.box.from_unit(x))
+
+
+def _feedforward(params: Params, gains: Gains, x: Array) -> FeedForward:
+    """Chosen by its torques at two speeds: coefficients would pull at each other, and the search would be long."""
+    slow, fast = 0.1, 0.5
+    bound = params.law.box.upper.eta
+    at_slow, at_fast = (bound * (part + 1) for part in jnp.split(x, 2))
+    viscous = (at_fast - at_slow) / (fast - slow)
+    return FeedForward(gains, coulomb=at_slow - viscous * slow, viscous=viscous)
+
+
+def _adaptive(params: Params, gains: Gains, x: Array) -> Adaptive:
+    del params
+    return Adaptive(
+        gains,
+        rate_payload=_spread(x[0], 1e-3, 1e2),
+        rate_coulomb=_spread(x[1], 1e1, 1e4),
+        rate_viscous=_spread(x[2], 1e0, 1e4),
+        rate_memory=_spread(x[3], 1e1, 1e5),
+        filter_time=_spread(x[4], 0.3, 30.0),
+    )
+
+
+def _observer(params: Params, gains: Gains, x: Array) -> Observer:
+    del params
+    return Observer(gains, bandwidth=_spread(x[0], 1.0, 1e3))
+
+
+def _clairvoyant(params: Params, gains: Gains, x: Array) -> Clairvoyant:
+    del params
+    return Clairvoyant(gains, approach=_spread(x[0], 1.0, 1e2))
+
+
+def _spread(x: Array, low: float, high: float) -> Array:
+    """A number from low to high, even in its logarithm, as x goes from -1 to 1."""
+    return low * (high / low) ** ((x + 1) / 2)
+
+
+FAMILIES = {
+    "best_constant": Family(_constant, lambda n: 3 * n),
+    "feedforward": Family(_feedforward, lambda n: 2 * n),
+    "adaptive": Family(_adaptive, lambda _: 5),
+    "observer": Family(_observer, lambda _: 1),
+    "clairvoyant": Family(_clairvoyant, lambda _: 1),
+}
+"""The controllers that are tuned; one more line here is one more controller in every table."""
+
+CONTROLLERS = ("baseline", "best_constant", "feedforward", "open_loop", "adaptive", "observer", "clairvoyant")
+"""The reference controllers, the least informed first; other programs read these rows of ``incrt baselines``."""
+
+
+def _tuned_point(name: str, config: TaskConfig, task: Task, params: Params, gains: Gains) -> Array:
+    """The best point of a family, from the cache where it is known."""
+    family = FAMILIES[name]
+    dim = family.dim(task.dof)
+    path = cache_folder() / f"{name}-{_digest(config, params)}.json"
+    try:
+        point = jnp.asarray(json.loads(path.read_text())["point"])
+        if point.shape == (dim,) and bool(jnp.all(jnp.abs(point) <= 1)):
+            return point
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not searched yet, or unreadable: search
+    keys, payloads = evaluation_draws(config)
+    found = minimise(partial(_scores, task, family.build, params, gains, keys, payloads), dim)
+    with contextlib.suppress(OSError):  # without a writable folder there is no cache
+        write_whole(path, json.dumps({"controller": name, "point": found.point, "rmse": found.value}).encode())
+    return jnp.asarray(found.point)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _scores(
+    task: Task, build: Build, params: Params, gains: Gains, keys: Array, payloads: Array, points: Array
+) -> Array:
+    """Evaluation RMSE of each candidate point."""
+
+    def score(point: Array) -> Array:
+        return jnp.mean(rmse(rollouts(task, params, build(params, gains, point), keys, payloads).e))
+
+    return jax.vmap(score)(points)
+
+
+def _digest(config: TaskConfig, params: Params) -> str:
+    """Identifies all that a search depends on: configuration, source text, JAX. No such controller sees a window."""
+    own = "".join(
+        _source_of(part) for part in (params.plant.robot, params.plant.friction, params.trajectory, params.law.model)
+    )
+    text = json.dumps(config.replace(window=1).to_json(), sort_keys=True) + _source() + own + jax.__version__
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _source_of(part: Any) -> str:
+    """Of a class that the user may have changed."""
+    try:
+        return inspect.getsource(type(part))
+    except (OSError, TypeError):  # typed into a prompt
+        return ""
+
+
+@cache
+def _source() -> str:
+    """Of all modules that a search runs through."""
+    folders = (Path(__file__).parent, Path(incrt.arm.__path__[0]), Path(incrt.config.__path__[0]))
+    return "".join(path.read_text() for folder in folders for path in sorted(folder.glob("*.py")))

@@ -1,0 +1,160 @@
+"""Runs that advance together, in step: from one check to the next in one call of one compiled program.
+
+The device is asked for a stretch of steps and for what the check at its end is shown. The host takes the ranks while
+the device is busy with the next stretch; the device waits for the host only where the check can be an event
+(:func:`incrt.heads.triggers.can_act`). Runs of different programs (windows, encoders) are stacked apart and share the stretch.
+"""
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+from jax import Array
+
+from incrt.engine.batch import Stack, many
+from incrt.engine.checks import Look
+from incrt.engine.progress import Check, Failure, Progress, Report, summarise
+from incrt.engine.step import CAUSES, Program, RunState, as_record, train_row
+from incrt.heads.triggers import is_check
+
+
+class _Pending(NamedTuple):
+    """A stretch that the device was asked for and the host has not looked at yet."""
+
+    step: int
+    steps: int
+    found: list["_Found"]
+    """Of each stack."""
+
+
+class _Found(NamedTuple):
+    """What a stretch left for the host, of the runs of one stack."""
+
+    rows: Array
+    step: Array
+    cause: Array
+    look: Look | None
+
+
+class Group:
+    """Stacks of runs that are all at the same step and have the same cadence of checks.
+
+    ``lags`` says whether the host may be one stretch behind the device: yes, unless the device is the host.
+    """
+
+    def __init__(self, stacks: Sequence[Stack], device: jax.Device, *, lags: bool) -> None:
+        self.stacks, self._device, self._lags = list(stacks), device, lags
+        self._run = stacks[0].members[0].run
+        self.step = stacks[0].members[0].step
+        self._pending: _Pending | None = None
+        self._clock = time.perf_counter()
+
+    @property
+    def members(self) -> list[Progress]:
+        return [each for stack in self.stacks for each in stack.members]
+
+    @property
+    def finished(self) -> bool:
+        """Whether no run has anything left to do."""
+        return self._pending is None and self._at_end
+
+    @property
+    def _at_end(self) -> bool:
+        return self.step >= self._run.sac.steps or all(each.failure is not None for each in self.members)
+
+    def advance(self) -> list[Report]:
+        """Train to the next check. The host looks at it at once where it may be an event, else beside the next."""
+        if self._pending is None:
+            reports, self._pending = [], self._dispatch()
+        else:  # in a thread: a call of the device keeps the caller busy nearly as long as the device is
+            with ThreadPoolExecutor(1) as caller:
+                asked = caller.submit(self._dispatch)
+                reports = self._catch_up(may_act=False)
+                self._pending = asked.result()
+        if not self._lags or self._at_end or any(stack.may_act(self.step) for stack in self.stacks):
+            reports += self.rest()
+        return reports
+
+    def rest(self) -> list[Report]:
+        """Let the host catch up, so that the runs may be saved."""
+        return self._catch_up(may_act=True)
+
+    def _catch_up(self, *, may_act: bool) -> list[Report]:
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return []
+        found = jax.device_get(pending.found)
+        now = time.perf_counter()
+        rate, self._clock = pending.steps / (now - self._clock), now
+        with jax.default_device(self._device):
+            return [
+                report
+                for stack, of_stack in zip(self.stacks, found, strict=True)
+                for report in _settle(
+                    stack, pending.step - pending.steps, pending.step, of_stack, rate, may_act=may_act
+                )
+            ]
+
+    def states(self) -> dict[int, RunState]:
+        """The state of each run, on the host, by its number in the population."""
+        return {i: state for stack in self.stacks for i, state in zip(stack.indices, stack.host_states(), strict=True)}
+
+    def _dispatch(self) -> _Pending:
+        """Ask the device for the stretch up to the next check, and for what the check will be shown."""
+        cadence = self._run.heads.check_every
+        steps = min(cadence - self.step % cadence, self._run.sac.steps - self.step)
+        train = _TRAIN["cpu" if self._device.platform == "cpu" else "gpu"]
+        programs, counts, params, states = zip(
+            *((each.program, each.count, each.params, each.states) for each in self.stacks), strict=True
+        )
+        with jax.default_device(self._device):
+            states, rows = train(programs, counts, steps, params, states)
+            self.step += steps
+            found = []
+            for stack, state, row in zip(self.stacks, states, rows, strict=True):
+                stack.states = state
+                is_due = stack.members[0].run.encoder.adapts and is_check(self._run.heads, self.step)
+                # Step and cause are copied, since the next stretch takes the states' memory over.
+                found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if is_due else None))
+        return _Pending(self.step, steps, found)
+
+
+def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float, *, may_act: bool) -> list[Report]:
+    """Catch up with a stretch of one stack, from step ``begun`` on: figures, failures, checks, events."""
+    sound = [i for i, each in enumerate(stack.members) if each.failure is None]
+    for i in sound:
+        stack.members[i].step = int(found.step[i])
+        if found.cause[i]:
+            stack.members[i].failure = Failure(int(found.step[i]), CAUSES[found.cause[i]])
+    # Of a run that failed only the steps before count.
+    trained = {i: as_record(found.rows[: int(found.step[i]) - begun, i]) for i in sound}
+    metrics = {i: summarise(stack.members[i].step, record, rate) for i, record in trained.items()}
+    checks: dict[int, Check] = {} if found.look is None else stack.check(step, found.look, may_act=may_act)
+    return [Report(stack.indices[i], metrics[i], checks.get(i)) for i in sound]
+
+
+def train_stacks(
+    programs: tuple[Program, ...], counts: tuple[int, ...], steps: int, params: tuple[Any, ...], states: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+    """So many steps of every stack; of each the states, and rows of figures of shape (steps, count, figures)."""
+    trains = [many(count, partial(train_row, program)) for count, program in zip(counts, programs, strict=True)]
+
+    def step(states: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        moved = [train(*each) for train, *each in zip(trains, params, states, strict=True)]
+        return tuple(state for state, _ in moved), tuple(row for _, row in moved)
+
+    return jax.lax.scan(step, states, length=steps)
+
+
+_OPTIONS: dict[str, dict[str, str]] = {
+    "cpu": {},
+    # A step is many kernels too small to fill a GPU: those that do not wait for each other run side by side.
+    "gpu": {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
+}
+_TRAIN = {
+    kind: jax.jit(train_stacks, static_argnums=(0, 1, 2), donate_argnums=4, compiler_options=options)
+    for kind, options in _OPTIONS.items()
+}

@@ -1,0 +1,72 @@
+"""The losses of Soft Actor-Critic; each gives a scalar to minimise, and what else is worth knowing.
+
+Written for one run and one batch. ``alpha`` is the temperature, held fixed in every loss but its own.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from incrt.engine.networks import Actor, Critic, q_values, sample_action
+from incrt.engine.replay import Batch
+from incrt.heads.encoders import Encoder
+
+Distance = Callable[[Array, Array], Array]
+"""From observations and actions of a batch to the actions' distances to the admissible ones."""
+
+
+def soft_target(
+    actor: Actor, target: Critic, encoder: Encoder, mask: Array, batch: Batch, noise: Array, alpha: Array, gamma: float
+) -> Array:
+    """r + gamma (min Q'(c', a') - alpha log pi(a'|c')), without the value of what follows a terminal state."""
+    contexts = batch.next_context
+    action, log_prob = sample_action(actor, encoder.features(actor.encoder, mask, contexts), noise)
+    values = q_values(target, encoder.features(target.encoder, mask, contexts), action)
+    value = jnp.min(values, axis=0) - alpha * log_prob
+    return batch.reward + gamma * jnp.where(batch.terminated, 0, value)
+
+
+def critic_loss(critic: Critic, encoder: Encoder, mask: Array, batch: Batch, target: Array) -> tuple[Array, Array]:
+    """Half the squared error of both values, summed over the two; also gives their mean value."""
+    values = q_values(critic, encoder.features(critic.encoder, mask, batch.context), batch.action)
+    return 0.5 * jnp.sum(jnp.mean((values - target) ** 2, axis=-1)), jnp.mean(values)
+
+
+class ActorInfo(NamedTuple):
+    """What the actor's loss was made of."""
+
+    log_prob: Array
+    """Mean logarithm of the actions' density: minus the entropy."""
+    distance: Array
+    """Mean distance of the actions to the admissible ones."""
+
+
+def actor_loss(
+    actor: Actor,
+    critic: Critic,
+    encoder: Encoder,
+    mask: Array,
+    batch: Batch,
+    noise: Array,
+    alpha: Array,
+    multiplier: Array,
+    distance: Distance | None,
+) -> tuple[Array, ActorInfo]:
+    """alpha log pi - min Q, plus the multiplier times the distance to the admissible actions."""
+    action, log_prob = sample_action(actor, encoder.features(actor.encoder, mask, batch.context), noise)
+    features = jax.lax.stop_gradient(encoder.features(critic.encoder, mask, batch.context))
+    value = jnp.min(q_values(critic, features, action), axis=0)
+    loss = jnp.mean(alpha * log_prob - value)
+    away = jnp.zeros(())
+    if distance is not None:
+        away = jnp.mean(distance(batch.context[:, -1], action))
+        loss = loss + multiplier * away
+    return loss, ActorInfo(jnp.mean(log_prob), away)
+
+
+def temperature_loss(log_alpha: Array, log_prob: Array, target_entropy: float) -> Array:
+    """Its slope raises the temperature while the entropy is below its target."""
+    return -log_alpha * (log_prob + target_entropy)

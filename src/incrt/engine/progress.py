@@ -1,0 +1,158 @@
+"""What is to be trained, and what the host knows of it while it trains."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from incrt.config import EncoderConfig, HeadsConfig, SacConfig, check_together
+from incrt.config.rules import COUNT, INDEX
+from incrt.engine.environment import Environment, dimensions
+from incrt.engine.step import Program, Record, RunState
+from incrt.engine.update import Algorithm
+from incrt.heads import certificates
+from incrt.heads.certificates import Certificate
+from incrt.heads.encoders import make_encoder
+from incrt.heads.triggers import Decision, RuntimeState, first_state
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is to be trained."""
+
+    seed: int
+    environment: Environment
+    params: Any
+    """The environment's numbers; runs that differ in nothing else share a program."""
+    window: int
+    """W: observations in a context."""
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    heads: HeadsConfig = field(default_factory=HeadsConfig)
+    sac: SacConfig = field(default_factory=SacConfig)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", INDEX("seed", self.seed))
+        object.__setattr__(self, "window", COUNT("window", self.window))
+        check_together(self.window, self.encoder, self.heads, self.sac)
+
+    def program(self) -> Program:
+        """What shapes its compiled program."""
+        observed, actions = dimensions(self.environment, self.params)
+        encoder = make_encoder(self.encoder, self.window, observed)
+        # How long a run is makes no difference to its program.
+        return Program(Algorithm(encoder, self.sac.replace(steps=1), actions), self.environment)
+
+
+class Failure(NamedTuple):
+    """Where a run ended that could not go on."""
+
+    step: int
+    cause: str
+
+
+class Check(NamedTuple):
+    """One check of the runtime controller."""
+
+    step: int
+    decision: Decision
+    rank: float | None
+    """None during the cooldown, when nothing is measured."""
+    shares: tuple[float, ...] | None
+    k: int
+    """K after the check."""
+    certificate: Certificate | None
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of events.jsonl."""
+        entry = {
+            "step": self.step,
+            "action": self.decision.action,
+            "reason": self.decision.reason,
+            "k": self.k,
+            "rank": self.rank,
+            "shares": self.shares,
+        }
+        return entry if self.certificate is None else {**entry, **certificates.to_json(self.certificate)}
+
+
+@dataclass
+class Progress:
+    """What the host knows of a run."""
+
+    run: Run
+    step: int = 0
+    controller: RuntimeState | None = None
+    """None for an encoder whose heads do not change."""
+    ranks: list[float] = field(default_factory=list)
+    """Of all checks that measured one."""
+    certificates: list[Certificate] = field(default_factory=list)
+    failure: Failure | None = None
+
+    @property
+    def heads(self) -> int:
+        """K: active heads; 0 for an encoder that has none."""
+        if self.controller is not None:
+            return self.controller.k
+        return self.run.encoder.heads_at_start if self.run.encoder.encoder == "static" else 0
+
+    @property
+    def finished(self) -> bool:
+        return self.failure is not None or self.step >= self.run.sac.steps
+
+    def copy(self) -> "Progress":
+        """The same at this moment."""
+        return dataclasses.replace(self, ranks=list(self.ranks), certificates=list(self.certificates))
+
+
+class Checkpoint(NamedTuple):
+    """All that it takes to go on with a run."""
+
+    progress: Progress
+    state: RunState
+
+
+def first_progress(run: Run) -> Progress:
+    """A run before its first step."""
+    encoder = run.program().algorithm.encoder
+    controller = first_state(run.heads, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
+    return Progress(run, controller=controller)
+
+
+class Metrics(NamedTuple):
+    """A stretch of one run: means over its steps or updates, None where there was none."""
+
+    step: int
+    episode_return: float | None
+    """Of the episodes that ended."""
+    reward: float | None
+    critic_loss: float | None
+    actor_loss: float | None
+    temperature: float | None
+    entropy: float | None
+    q: float | None
+    distance: float | None
+    multiplier: float | None
+    steps_per_s: float
+    """Of this run, as the clock on the wall has it."""
+
+
+def summarise(step: int, record: Record, steps_per_s: float) -> Metrics:
+    """The figures of the steps up to ``step``, from what each of them measured."""
+    updates = np.asarray(record.learning, bool)
+    totals = np.asarray(record.total)[np.isfinite(record.total)]
+    losses = {name: _mean(np.asarray(rows)[updates]) for name, rows in record.losses._asdict().items()}
+    return Metrics(step, _mean(totals), _mean(record.reward), **losses, steps_per_s=steps_per_s)
+
+
+def _mean(values: Any) -> float | None:
+    return float(np.mean(values, dtype=np.float64)) if len(values) else None
+
+
+class Report(NamedTuple):
+    """News of one run: the stretch that it trained, and the check at its end if there was one."""
+
+    number: int
+    """Of the run, in the population."""
+    metrics: Metrics
+    check: Check | None

@@ -1,0 +1,90 @@
+"""Grow and prune (paper, section 4.2) as pure operations on everything that an event changes.
+
+Shapes stay as they are, so nothing is compiled anew, and ``head`` may be traced, so many runs are a ``vmap``. Whatever
+is not in :class:`Learned` an event does not touch: replay, temperature, plant and random streams go on.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+from jax import Array
+
+from incrt.config import OPTIMISER_RULES
+from incrt.config.rules import INDEX, one_of
+from incrt.heads.adam import AdamState, forget_all, forget_head
+from incrt.heads.attention import Heads, head_slots, map_heads, soft_init
+
+
+class Learned(NamedTuple):
+    """The active mask, the three networks of SAC that have heads, and the optimisers of the two that learn."""
+
+    mask: Array
+    actor: Any
+    critic: Any
+    target: Any
+    actor_adam: AdamState
+    critic_adam: AdamState
+
+
+def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Learned:
+    """Grow(i): activate an inactive head, which starts anew by soft initialisation even if it once was active.
+
+    The target's head is a copy of the critic's.
+    """
+    _check_networks(learned)
+    check_event(learned.mask, head, active=True)
+    actor_key, critic_key = jax.random.split(key)
+    return Learned(
+        mask=learned.mask.at[head].set(True),
+        actor=_start_anew(learned.actor, head, actor_key),
+        critic=_start_anew(learned.critic, head, critic_key),
+        target=_start_anew(learned.target, head, critic_key),  # the same key, hence the same head
+        actor_adam=_after_event(learned.actor_adam, head, optimiser),
+        critic_adam=_after_event(learned.critic_adam, head, optimiser),
+    )
+
+
+def prune(learned: Learned, head: Array | int, optimiser: str) -> Learned:
+    """Prune(i): deactivate a head. Its parameters stay as they are; nothing of it is left in the optimisers."""
+    _check_networks(learned)
+    check_event(learned.mask, head, active=False)
+    return learned._replace(
+        mask=learned.mask.at[head].set(False),
+        actor_adam=_after_event(learned.actor_adam, head, optimiser),
+        critic_adam=_after_event(learned.critic_adam, head, optimiser),
+    )
+
+
+def _check_networks(learned: Learned) -> None:
+    for name in ("actor", "critic", "target"):
+        slots = head_slots(getattr(learned, name))
+        if learned.mask.shape[-1:] != (slots,):
+            raise ValueError(f"the mask has shape {learned.mask.shape}, but the {name} has {slots} heads")
+
+
+def check_event(mask: Any, head: Array | int, *, active: bool) -> None:
+    """Refuse a head that there is not, or that is already what it is to become; JAX would let both pass.
+
+    Under ``jit`` and ``vmap`` neither is known, and the caller answers for it.
+    """
+    if isinstance(mask, jax.core.Tracer) or isinstance(head, jax.core.Tracer):
+        return
+    index = INDEX("head", head)
+    if index >= len(mask):
+        raise ValueError(f"head must be from 0 to {len(mask) - 1}, got {index}")
+    if bool(mask[index]) == active:
+        raise ValueError(f"head {index} is already {'active' if active else 'inactive'}")
+
+
+def _start_anew(params: Any, head: Array | int, key: Array) -> Any:
+    def start(heads: Heads) -> Heads:
+        d_model, d_k = heads.w_q.shape[-2:]
+        new = soft_init(key[None], d_model, d_k)
+        return Heads(*(w.at[head].set(one[0].astype(w.dtype)) for w, one in zip(heads, new, strict=True)))
+
+    return map_heads(start, lambda leaf: leaf, params)
+
+
+def _after_event(state: AdamState, head: Array | int, optimiser: str) -> AdamState:
+    one_of(OPTIMISER_RULES)("optimiser", optimiser)
+    return forget_all(state) if optimiser == "rebuild" else forget_head(state, head)
