@@ -130,6 +130,6 @@ def description(part: Any) -> Any:
 
 
 ROBOTS: Registry[Callable[..., Any]] = Registry(("mass_and_bias",))
-FRICTIONS: Registry[Callable[..., Any]] = Registry(("start", "terms", "advance"))
+FRICTIONS: Registry[Callable[..., Any]] = Registry(("start", "terms"))
 TRAJECTORIES: Registry[Callable[..., Any]] = Registry(("draw", "at"))
 TRIGGERS: Registry[Callable[..., Any]] = Registry(("decide",))
