@@ -167,8 +167,8 @@ def make_shield(config: TaskConfig, law: Law, q: Array, dtype: Any = jnp.float32
         needed = slack_needed(shield, law, q, jnp.asarray(config.by_joint("baseline_k_d")))
         if math.isinf(needed):
             raise ValueError(
-                f"the shield refuses the baseline's gains whatever its slack: baseline_k_d = {config.baseline_k_d} must "
-                f"exceed shield_rate/2 = {config.shield_rate / 2:g} 1/s times the law's mass matrix; lower shield_rate"
+                f"the shield refuses the baseline's gains whatever its slack: baseline_k_d = {config.baseline_k_d} "
+                f"must exceed shield_rate/2 = {config.shield_rate / 2:g} 1/s times the law's mass matrix; lower shield_rate"
             )
         if needed > config.shield_slack:
             raise ValueError(

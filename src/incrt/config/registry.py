@@ -6,9 +6,11 @@ a part, refers to one of the user's own as ``my_arm.py:Arm`` or ``package.module
 
 import hashlib
 import importlib
+import inspect
 import json
 import runpy
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -103,14 +105,23 @@ def load(kind: str, reference: str) -> Any:
     home, _, name = reference.rpartition(":")
     try:
         if home.endswith(".py"):
-            found = runpy.run_path(home)[name]
+            names = _run(home, Path(home).stat().st_mtime_ns)
         else:
-            found = getattr(importlib.import_module(home), name)
-        return found() if isinstance(found, type) or callable(found) and not hasattr(found, "_fields") else found
-    except KeyError:
-        raise ValueError(f"{kind} {reference!r}: {home} has no {name}") from None
+            names = vars(importlib.import_module(home))
+        found = names.get(name)
+        part = found() if inspect.isclass(found) or inspect.isfunction(found) else found
     except Exception as error:  # whatever the user's own code raises
         raise ValueError(f"{kind} {reference!r} cannot be loaded ({type(error).__name__}: {error})") from error
+    if part is None:
+        raise ValueError(f"{kind} {reference!r} cannot be loaded: {home} has no {name}")
+    return part
+
+
+@cache
+def _run(path: str, changed: int) -> dict[str, Any]:
+    """What a file defines; run once, as a class that is defined anew would need programs of its own."""
+    del changed  # a file that was changed since is run again
+    return runpy.run_path(path)
 
 
 def description(part: Any) -> Any:
