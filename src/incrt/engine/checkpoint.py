@@ -113,7 +113,7 @@ def _load(path: Path, identity: str, run: Run, logs: Mapping[str, int]) -> tuple
     content = _read_content(path.with_suffix(".json"))
     if content["format"] != FORMAT:
         writer = _WRITTEN_BY.get(content["format"], "another version of incrt")
-        raise DamagedError(f"{writer} wrote it, in format {content['format']}; this version reads {FORMAT}")
+        raise DamagedError(f"its format is {content['format']}, that of {writer}; this version reads {FORMAT}")
     if content["run"] != identity:
         raise DamagedError("it is of another run")
     for name, length in content["logs"].items():

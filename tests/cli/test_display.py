@@ -10,15 +10,15 @@ import pytest
 from rich.console import Console
 from small_runs import SAC, small_run
 
-from incrt.heads.certificates import GrowCertificate
 from incrt.cli import display as display_module
 from incrt.cli.display import Display
 from incrt.cli.study import _saying_so
-from incrt.heads.triggers import Decision
-from incrt.engine.update import Losses
 from incrt.engine.population import News
 from incrt.engine.progress import Check, Failure, Metrics, Progress, Report, first_progress, summarise
 from incrt.engine.step import Record
+from incrt.engine.update import Losses
+from incrt.heads.certificates import GrowCertificate
+from incrt.heads.triggers import Decision
 
 STEPS = SAC.steps
 
