@@ -1,1 +1,1 @@
-"""Attention whose heads come and go: the encoders, when a head is grown or pruned, and what certifies it."""
+"""Heads that grow: attention, the check that changes their number, and what the paper promises of it."""

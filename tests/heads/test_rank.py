@@ -1,12 +1,9 @@
 """Effective rank against its definition by singular value decomposition."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from incrt.config import RANKS
-from incrt.heads.rank import effective_rank, rank_of, singular_values
+from incrt.heads.rank import effective_rank, singular_values
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -34,10 +31,9 @@ def test_rank_is_the_definition_on_two_hundred_matrices(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e6, -3.7])
-@pytest.mark.parametrize("kind", RANKS)
-def test_constant_tokens_have_rank_one(kind: str, value: float) -> None:
-    assert effective_rank(np.full((1000, 30), value), kind) == 1
-    assert effective_rank(np.full((1000, 30), np.float32(value)), kind) == 1
+def test_constant_tokens_have_rank_one(value: float) -> None:
+    assert effective_rank(np.full((1000, 30), value)) == 1
+    assert effective_rank(np.full((1000, 30), np.float32(value))) == 1
 
 
 def test_a_constant_column_does_not_count() -> None:
@@ -48,23 +44,19 @@ def test_a_constant_column_does_not_count() -> None:
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_the_scale_of_the_tokens_does_not_matter(scale: float) -> None:
-    for kind in RANKS:
-        assert effective_rank(scale * matrix(3), kind) == pytest.approx(effective_rank(matrix(3), kind), rel=1e-6)
+    assert effective_rank(scale * matrix(3)) == effective_rank(matrix(3))
 
 
 def test_one_direction_has_rank_one() -> None:
     line = np.outer(np.linspace(-1, 1, 100), np.arange(1.0, 12.0)) + 5
-    for kind in RANKS:
-        assert effective_rank(line, kind) == pytest.approx(1, abs=1e-4)
+    assert effective_rank(line) == 1
 
 
-def test_equal_directions_are_counted_by_every_rank() -> None:
+def test_equal_directions_are_counted() -> None:
     """A centred orthogonal design: all singular values equal, so that 0.95 of twenty is nineteen exactly."""
     rows, _ = np.linalg.qr(np.concatenate([np.ones((64, 1)), np.random.default_rng(0).normal(size=(64, 20))], axis=1))
     tokens = rows[:, 1:]
     assert effective_rank(tokens) == 19
-    for kind in ("entropy", "stable", "participation"):
-        assert effective_rank(tokens, kind) == pytest.approx(20, rel=1e-9)
 
 
 @pytest.mark.parametrize(("count", "width"), [(400, 100), (100, 400), (1000, 220)])
@@ -77,35 +69,10 @@ def test_a_tie_is_a_tie_in_a_wide_null_space_too(count: int, width: int) -> None
     assert effective_rank(tokens) == by_svd(tokens, 0.95) == 19
 
 
-def test_the_other_ranks_are_their_definitions() -> None:
-    tokens = matrix(3)
-    sigma = np.linalg.svd(tokens - tokens.mean(0), compute_uv=False)
-    part = sigma[sigma > 1e-9] / sigma.sum()
-    assert effective_rank(tokens, "entropy") == pytest.approx(np.exp(-(part * np.log(part)).sum()), rel=1e-5)
-    assert effective_rank(tokens, "stable") == pytest.approx((sigma**2).sum() / sigma[0] ** 2, rel=1e-9)
-    eigenvalues = np.linalg.eigvalsh(np.cov(tokens, rowvar=False))
-    expected = eigenvalues.sum() ** 2 / (eigenvalues**2).sum()
-    assert effective_rank(tokens, "participation") == pytest.approx(expected, rel=1e-9)
-
-
 def test_singular_values_are_those_of_the_svd() -> None:
     for tokens in (matrix(0), matrix(1), matrix(2)):
         expected = np.linalg.svd(tokens - tokens.mean(0), compute_uv=False)
-        np.testing.assert_allclose(singular_values(tokens, np), expected, atol=1e-6 * expected[0])
-
-
-@pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("kind", RANKS)
-def test_jax_gives_the_same_for_many_runs_at_once(kind: str) -> None:
-    runs = np.stack([np.random.default_rng(seed).normal(size=(60, 3)) @ matrix(9)[:3, :20] for seed in range(5)])
-    together = jax.jit(jax.vmap(lambda tokens: rank_of(tokens, kind, 0.95, jnp)))(jnp.asarray(runs))
-    np.testing.assert_allclose(together, [effective_rank(run, kind) for run in runs], rtol=1e-6)
-    assert bool(jnp.isnan(rank_of(jnp.asarray(runs[0]).at[3, 4].set(jnp.nan), kind, 0.95, jnp)))
-
-
-def test_single_precision_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"must be float64 \(in JAX under jax.enable_x64\), got float32"):
-        rank_of(jnp.ones((3, 4)), "energy", 0.95, jnp)
+        np.testing.assert_allclose(singular_values(tokens), expected, atol=1e-6 * expected[0])
 
 
 def test_single_precision_would_give_another_rank() -> None:
@@ -131,7 +98,6 @@ def test_what_is_not_finite_is_refused_by_its_place(bad: float) -> None:
     [
         ({"tokens": np.zeros((3, 4, 5))}, r"tokens must have shape \(N, W d_c\), got \(3, 4, 5\)"),
         ({"tokens": np.zeros((0, 5))}, "tokens must have shape"),
-        ({"tokens": np.zeros((3, 4)), "kind": "nuclear"}, "rank must be one of energy, entropy, stable, participation"),
         ({"tokens": np.zeros((3, 4)), "alpha": 1.0}, "alpha must be a number > 0 and < 1, got 1.0"),
     ],
 )

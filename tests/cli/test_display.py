@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 from small_runs import SAC, small_run
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from incrt.heads.certificates import GrowCertificate
 from incrt.cli import display as display_module
 from incrt.cli.display import Display
 from incrt.cli.study import _saying_so
-from incrt.heads.triggers import Decision
-from incrt.engine.update import Losses
 from incrt.engine.population import News
-from incrt.engine.progress import Check, Failure, Metrics, Progress, Report, first_progress, summarise
+from incrt.engine.progress import Failure, Metrics, Progress, Report, first_progress, summarise
 from incrt.engine.step import Record
+from incrt.engine.update import Losses
+from incrt.heads.certificates import GrowCertificate
+from incrt.heads.check import Check
+from incrt.heads.triggers import Decision
 
 STEPS = SAC.steps
 
@@ -57,8 +59,10 @@ def report(number: int, step: int, episode_return: float | None, head: int | Non
     figures = Metrics(**{**nothing, "step": step, "episode_return": episode_return})
     if head is None:
         return Report(number, figures, None)
+    mask = tuple(i <= head for i in range(3))
+    shares = tuple(float(i == 0) for i in range(3))
     certificate = GrowCertificate(step, head, {"policy": 0.0}, 1.0, 1.0)
-    return Report(number, figures, Check(step, Decision("grow", "rank", head), 9.0, (1.0,), head + 1, certificate))
+    return Report(number, figures, Check(step, Decision("grow", "rank", head), 9.0, shares, mask, certificate))
 
 
 def population(*progress: Progress) -> Any:
@@ -134,6 +138,18 @@ def test_on_a_terminal_every_run_has_a_row(clock: list[float]) -> None:
     assert rows["seed-0"].split() == ["seed-0", "0", "1", "-7.5", "grow", "of", "head", "2", "at", "20"]
     assert "failed: the actor's action is not finite" in rows["seed-1"]
     assert rows["seed-2"].split()[:4] == ["seed-2", "40", "1", "-3"]
+
+
+def test_tensorboard_has_heads_and_events(tmp_path: Path) -> None:
+    with Display([tmp_path], Console(file=io.StringIO()), tensorboard=True) as display:
+        display.update(population(at(0)), News([], []))
+        display.update(population(at(20)), News([report(0, 20, -5.0, head=2)], []))
+    board = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    shown = {name: [(each.step, each.value) for each in board.Scalars(name)] for name in board.Tags()["scalars"]}
+    for name, value in {"k": 3, "rank": 9, "share_0": 1, "share_1": 0, "grow": 2, "jump": 0, "holds": 1}.items():
+        assert shown[f"heads/{name}"] == [(20, value)]
+    assert "heads/share_2" not in shown  # it was not active when shares were measured
+    assert shown["train/return"] == [(20, -5.0)]
 
 
 def test_runs_that_are_over_are_counted() -> None:

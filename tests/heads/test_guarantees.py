@@ -4,15 +4,20 @@ import dataclasses
 import itertools
 import json
 import math
+from typing import Any
 
 import pytest
+from checked import decide
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from incrt.heads.certificates import Certificate, GrowCertificate, PruneCertificate
 from incrt.config import HeadsConfig
-from incrt.heads.triggers import check, first_state
+from incrt.heads.certificates import Certificate, GrowCertificate, PruneCertificate
+from incrt.heads.check import first_controller
 from incrt.heads.guarantees import allowed_part, conclude, convergence_steps, equidistribution, steady_state_interval
+from incrt.heads.triggers import Decision, PaperTrigger, Signals
+
+PAPERS = PaperTrigger(HeadsConfig())
 
 
 def run(
@@ -22,10 +27,10 @@ def run(
 
     Up to step ``before[0]`` the rank is ``before[1]``.
     """
-    state, counts = first_state(config, [i < k_init for i in range(k_max)]), []
+    state, counts = first_controller(config, [i < k_init for i in range(k_max)]), []
     for step in range(config.check_every, steps + 1, config.check_every):
         now = before[1] if step <= before[0] else rank
-        _, state = check(config, state, step, now, [on / state.k for on in state.mask])
+        _, state = decide(config, state, step, now, [on / state.k for on in state.mask])
         counts.append((step, state.k))
     return counts
 
@@ -71,8 +76,8 @@ def test_its_ends_are_where_the_triggers_rest() -> None:
     config = HeadsConfig()
     for rank in range(1, 700):
         low, high = steady_state_interval(config, rank)
-        assert not config.asks_for_growth(rank, low)
-        assert config.asks_for_growth(rank, low - 1)
+        assert not PaperTrigger(config).asks_for_growth(rank, low)
+        assert PaperTrigger(config).asks_for_growth(rank, low - 1)
         assert high <= rank * 1.001 < high + 1
 
 
@@ -130,10 +135,10 @@ def test_proposition_3_fails_where_a_new_head_takes_longer_than_cooldown_and_con
     longer cooldown ends it.
     """
     config = HeadsConfig(grace=grace)
-    state, counts, born = first_state(config, [True] + [False] * 7), [], [-rise] + [0] * 7
+    state, counts, born = first_controller(config, [True] + [False] * 7), [], [-rise] + [0] * 7
     for step in range(500, 50_001, 500):
         outputs = [float(on and step - since >= rise) for on, since in zip(state.mask, born, strict=True)]
-        decision, state = check(config, state, step, 64.0, [output / sum(outputs) for output in outputs])
+        decision, state = decide(config, state, step, 64.0, [output / sum(outputs) for output in outputs])
         if decision.action == "grow":
             born[decision.head or 0] = step
         counts.append((step, state.k))
@@ -150,12 +155,12 @@ def test_the_balance_lemma_fails_the_other_way_too() -> None:
     The rank is K, so that the grow trigger rests as the proof wants it.
     """
     config = HeadsConfig()
-    state, rank = first_state(config, [True] * 4 + [False] * 4), 4.0
+    state, rank = first_controller(config, [True] * 4 + [False] * 4), 4.0
     weights = [0.4, 0.0005, 0.3, 0.2995, 0, 0, 0, 0]
     beta = equidistribution(weights, state.mask)
     assert state.k < rank * (1 + config.eps_prune) + beta - 1
     for step in (500, 1000, 1500):
-        decision, state = check(config, state, step, rank, weights)
+        decision, state = decide(config, state, step, rank, weights)
     assert decision.action == "prune"
 
 
@@ -192,7 +197,7 @@ def cut(step: int, jump: float) -> PruneCertificate:
 
 def test_a_run_that_grew_to_its_cap() -> None:
     certificates: list[Certificate] = [grown(1500 + 3000 * i) for i in range(7)]
-    found = conclude(HeadsConfig(), [True] * 8, [20, 40, *[46] * 40], [0.125] * 8, certificates)
+    found = conclude(PAPERS, [True] * 8, [20, 40, *[46] * 40], [0.125] * 8, certificates)
     assert found.rank_settled
     assert (found.interval, found.expected, found.k, found.inside) == ((42, 46), (8, 8), 8, True)
     assert (found.beta, found.grows, found.prunes) == (1.0, 7, 0)
@@ -203,16 +208,18 @@ def test_a_run_that_grew_to_its_cap() -> None:
 
 def test_jumps_add_up_and_are_held_against_the_corollary() -> None:
     certificates: list[Certificate] = [cut(1500, 0.01), cut(4500, 0.02)]
-    found = conclude(HeadsConfig(), [True, True, False, False], [2.0] * 20, [0.75, 0.25, 0, 0], certificates)
+    found = conclude(
+        PaperTrigger(HeadsConfig()), [True, True, False, False], [2.0] * 20, [0.75, 0.25, 0, 0], certificates
+    )
     assert found.cumulative_jump == pytest.approx(0.03)
     assert found.cumulative_bound == pytest.approx(10.0 * 1e-3 * 4 * 2.0 * 2)
     assert found.cumulative_holds
     assert found.beta == 3.0
     assert (found.interval, found.interval_beta, found.inside) == ((2, 2), (2, 4), True)
-    worse = conclude(HeadsConfig(), [True] * 2 + [False] * 2, [2.0], [0.75, 0.25, 0, 0], [cut(1, 0.2)])
+    worse = conclude(PAPERS, [True] * 2 + [False] * 2, [2.0], [0.75, 0.25, 0, 0], [cut(1, 0.2)])
     assert not worse.cumulative_holds
     assert not worse.all_hold
-    grew = conclude(HeadsConfig(), [True] * 2, [2.0], [0.5, 0.5], [grown(1, 1e-3)])
+    grew = conclude(PAPERS, [True] * 2, [2.0], [0.5, 0.5], [grown(1, 1e-3)])
     assert not grew.cumulative_holds
     assert not grew.all_hold
 
@@ -221,23 +228,23 @@ def test_the_corollarys_constants_are_the_largest_of_all_events() -> None:
     small = cut(1500, 0.01)
     large = dataclasses.replace(cut(4500, 0.02), lipschitz_upper=20.0, threshold=2e-3, largest_norm=3.0)
     for order in ([small, large], [large, small]):
-        found = conclude(HeadsConfig(), [True, True, False, False], [2.0] * 20, [0.5, 0.5, 0, 0], order)
+        found = conclude(PAPERS, [True, True, False, False], [2.0] * 20, [0.5, 0.5, 0, 0], order)
         assert found.cumulative_bound == pytest.approx(20.0 * 2e-3 * 4 * 3.0 * 2)
         lost = [dataclasses.replace(order[0], lipschitz_upper=math.nan), order[1]]
-        assert not conclude(HeadsConfig(), [True] * 4, [2.0], [0.25] * 4, lost).cumulative_holds
+        assert not conclude(PAPERS, [True] * 4, [2.0], [0.25] * 4, lost).cumulative_holds
 
 
 def test_the_limit_on_prunes_counts_growths_and_the_least_heads() -> None:
     certificates: list[Certificate] = [grown(500), grown(1000), cut(1500, 0.0)]
-    found = conclude(HeadsConfig(k_min=2), [True] * 4, [2.0], [0.25] * 4, certificates)
+    found = conclude(PaperTrigger(HeadsConfig(k_min=2)), [True] * 4, [2.0], [0.25] * 4, certificates)
     assert (found.prune_limit, found.prunes, found.grows) == (4, 1, 2)
     assert (found.last_event, found.time_limit) == (1500, 3 * 1 * 2000)  # from three heads to four
-    late = conclude(HeadsConfig(), [True] * 2, [2.0], [0.5] * 2, [grown(6001)])
+    late = conclude(PAPERS, [True] * 2, [2.0], [0.5] * 2, [grown(6001)])
     assert (late.time_limit, late.in_time) == (6000, False)
 
 
 def test_a_conclusion_is_valid_json_with_its_verdicts() -> None:
-    found = conclude(HeadsConfig(), [True, True], [2.0], [1.0, 0.0], [])
+    found = conclude(PAPERS, [True, True], [2.0], [1.0, 0.0], [])
     written = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert written["beta"] is None
     for verdict in ("inside", "rank_settled", "in_time", "cumulative_holds", "all_hold"):
@@ -246,12 +253,12 @@ def test_a_conclusion_is_valid_json_with_its_verdicts() -> None:
 
 
 def test_three_ranks_at_least_say_whether_it_settled() -> None:
-    assert not conclude(HeadsConfig(), [True], [1.0, 2.0, 2.0], [1.0], []).rank_settled
-    assert conclude(HeadsConfig(), [True], [1.0, 2.0, 2.0, 2.0], [1.0], []).rank_settled
+    assert not conclude(PAPERS, [True], [1.0, 2.0, 2.0], [1.0], []).rank_settled
+    assert conclude(PAPERS, [True], [1.0, 2.0, 2.0, 2.0], [1.0], []).rank_settled
 
 
 def test_a_rank_that_moves_is_not_settled_and_widens_the_interval() -> None:
-    found = conclude(HeadsConfig(), [True] * 8, [*[46] * 10, 3, 4, 9], [0.125] * 8, [])
+    found = conclude(PAPERS, [True] * 8, [*[46] * 10, 3, 4, 9], [0.125] * 8, [])
     assert not found.rank_settled
     assert (found.rank_low, found.rank_high) == (3, 9)
     assert found.interval == (3, 9)
@@ -260,14 +267,16 @@ def test_a_rank_that_moves_is_not_settled_and_widens_the_interval() -> None:
 
 def test_more_prunes_than_heads_can_account_for_are_reported() -> None:
     certificates: list[Certificate] = [dataclasses.replace(cut(i, 0.0), head=i) for i in range(4)]
-    assert not conclude(HeadsConfig(), [True, False, False], [1.0], [1, 0, 0], certificates).cumulative_holds
+    assert not conclude(
+        PaperTrigger(HeadsConfig()), [True, False, False], [1.0], [1, 0, 0], certificates
+    ).cumulative_holds
 
 
 def test_a_silent_head_makes_beta_infinite() -> None:
-    found = conclude(HeadsConfig(), [True, True], [2.0], [1.0, 0.0], [])
+    found = conclude(PAPERS, [True, True], [2.0], [1.0, 0.0], [])
     assert math.isinf(found.beta)
     assert (found.interval, found.interval_beta) == ((2, 2), (2, 2))
-    wide = conclude(HeadsConfig(), [True, True, False], [1.0], [1.0, 0.0, 0.0], [])
+    wide = conclude(PAPERS, [True, True, False], [1.0], [1.0, 0.0, 0.0], [])
     assert (wide.interval, wide.interval_beta) == ((1, 1), (1, 3))
 
 
@@ -285,4 +294,31 @@ def test_what_cannot_be_summed_up_is_refused(
     mask: list[bool], ranks: list[float], shares: list[float], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        conclude(HeadsConfig(), mask, ranks, shares, [])
+        conclude(PAPERS, mask, ranks, shares, [])
+
+
+class Clock:
+    """A trigger that is not the paper's."""
+
+    def decide(self, signals: Signals, state: Any) -> tuple[Decision, Any]:
+        return Decision("noop", "never"), state
+
+
+def test_under_another_trigger_counts_and_certificates_stay_and_what_the_paper_promises_is_left_out() -> None:
+    cut_strong = dataclasses.replace(cut(1500, 0.01), threshold=None, share=0.4)
+    found = conclude(Clock(), [True, True, False], [2.0] * 4, [0.75, 0.25, 0.0], [grown(500), cut_strong])
+    assert (found.k, found.grows, found.prunes, found.certificates_held, found.last_event) == (2, 1, 1, 2, 1500)
+    assert (found.beta, found.rank_low, found.rank_settled, found.all_hold) == (3.0, 2.0, True, True)
+    papers = conclude(PAPERS, [True, True, False], [2.0] * 4, [0.75, 0.25, 0.0], [grown(500)])
+    assert found.to_json().keys() == papers.to_json().keys()
+    assert {name for name, value in found.to_json().items() if value is None} == {
+        *("interval", "interval_beta", "expected", "time_limit", "cumulative_bound", "prune_limit"),
+        *("inside", "in_time", "cumulative_holds"),
+    }
+    assert cut_strong.premise_holds is None
+    assert cut_strong.bound == pytest.approx(10.0 * 0.4 * 4.0)  # L times what the head put out
+
+
+def test_another_trigger_may_never_measure() -> None:
+    found = conclude(Clock(), [True], [], [1.0], [])
+    assert (found.rank_low, found.rank_high, found.rank_settled) == (None, None, None)

@@ -1,44 +1,46 @@
-"""The runtime controller: the paper's schedule, its limits under arbitrary signals, its words, its file."""
+"""Triggers: the paper's schedule, its limits under arbitrary signals, its words, its file."""
 
 import dataclasses
 import itertools
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from checked import decide
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incrt.config import HeadsConfig
-from incrt.heads.triggers import Decision, RuntimeState, can_act, check, first_state, is_check, is_cooling
+from incrt.config import HeadsConfig, RunConfig
+from incrt.heads.check import Controller, first_controller, is_due
+from incrt.heads.triggers import Decision, PaperTrigger, make_trigger
 
-Signals = Callable[[RuntimeState], tuple[float, Sequence[float]]]
+Signals = Callable[[Controller], tuple[float, Sequence[float]]]
 
 
-def even(state: RuntimeState) -> list[float]:
+def even(state: Controller) -> list[float]:
     return [on / state.k for on in state.mask]
 
 
 def drive(
     config: HeadsConfig, mask: Sequence[bool], steps: int, signals: Signals
-) -> list[tuple[int, Decision, RuntimeState]]:
+) -> list[tuple[int, Decision, Controller]]:
     """All checks up to ``steps``: step, decision, state after it."""
-    state, checks = first_state(config, mask), []
+    state, checks = first_controller(config, mask), []
     for step in range(1, steps + 1):
-        if is_check(config, step):
-            cooling = is_cooling(config, state, step)
-            decision, state = check(config, state, step, *((None, None) if cooling else signals(state)))
+        if is_due(config, step):
+            decision, state = decide(config, state, step, *signals(state))
             checks.append((step, decision, state))
     return checks
 
 
-def events(checks: list[tuple[int, Decision, RuntimeState]], action: str) -> list[int]:
+def events(checks: list[tuple[int, Decision, Controller]], action: str) -> list[int]:
     return [step for step, decision, _ in checks if decision.action == action]
 
 
-def always_high(state: RuntimeState) -> tuple[float, Sequence[float]]:
+def always_high(state: Controller) -> tuple[float, Sequence[float]]:
     return 46.0, even(state)
 
 
@@ -74,21 +76,21 @@ def test_a_low_rank_asks_for_nothing_and_starts_the_count_anew() -> None:
     checks = drive(HeadsConfig(), one_of(8), 3000, lambda state: (next(ranks), even(state)))
     assert events(checks, "grow") == [3000]
     assert checks[2][1].reason == "rank 1 <= 1.1·1"
-    assert [state.grow_count for _, _, state in checks] == [1, 2, 0, 1, 2, 0]
+    assert [state.state["grow_count"] for _, _, state in checks] == [1, 2, 0, 1, 2, 0]
 
 
 def test_growth_needs_more_than_the_threshold() -> None:
     """K (1 + eps) itself is not enough: 11 is not above 10·1.1."""
     config = HeadsConfig(delta_grow=1)
-    state = first_state(config, [True] * 10 + [False])
-    assert check(config, state, 500, 11.0, even(state))[0].action == "noop"
-    assert check(config, state, 500, 12.0, even(state))[0].action == "grow"
+    state = first_controller(config, [True] * 10 + [False])
+    assert decide(config, state, 500, 11.0, even(state))[0].action == "noop"
+    assert decide(config, state, 500, 12.0, even(state))[0].action == "grow"
 
 
 def weak_head(share: float) -> Signals:
     """Head 1 has this share, the other active heads the rest."""
 
-    def signals(state: RuntimeState) -> tuple[float, Sequence[float]]:
+    def signals(state: Controller) -> tuple[float, Sequence[float]]:
         others = (1 - share) / (state.k - 1)
         return 1.0, [share if i == 1 else others * on for i, on in enumerate(state.mask)]
 
@@ -101,7 +103,7 @@ def test_a_weak_head_is_pruned_after_three_checks() -> None:
     assert checks[0][1].reason == "rank 1 <= 1.1·4; share 0.0005 of head 1 < 0.001, confirmation 1 of 3"
     assert checks[-1][1] == Decision("prune", "share 0.0005 of head 1 < 0.001 for 3 checks", 1)
     assert checks[-1][2].mask == (True, False, True, True)
-    assert checks[-1][2].prune_counts == (0, 0, 0, 0)
+    assert checks[-1][2].state["prune_counts"] == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
     config = HeadsConfig(eps_prune=0.9, delta_prune=1, grace=500)
     strength = [0.3, 0.1, 0.2, 0.4]
 
-    def signals(state: RuntimeState) -> tuple[float, Sequence[float]]:
+    def signals(state: Controller) -> tuple[float, Sequence[float]]:
         active = [share * on for share, on in zip(strength, state.mask, strict=True)]
         return 1.0, [share / sum(active) for share in active]
 
@@ -138,36 +140,42 @@ def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
 
 def test_what_is_measured_of_an_inactive_head_does_not_matter() -> None:
     config = HeadsConfig(delta_prune=1, eps_prune=0.3)
-    state = first_state(config, [True, False, True])
+    state = first_controller(config, [True, False, True])
     for stray in (float("nan"), 5.0, -1.0):
-        decision, _ = check(config, state, 500, 1.0, [0.8, stray, 0.2])
+        decision, _ = decide(config, state, 500, 1.0, [0.8, stray, 0.2])
         assert (decision.action, decision.head) == ("prune", 2)
 
 
 def test_a_share_at_the_threshold_is_not_weak() -> None:
     config = HeadsConfig(delta_prune=1, eps_prune=0.25)
-    state = first_state(config, [True, True])
-    assert check(config, state, 500, 1.0, [0.75, 0.25])[0].action == "noop"
-    assert check(config, state, 500, 1.0, [0.76, 0.24])[0].action == "prune"
+    state = first_controller(config, [True, True])
+    assert decide(config, state, 500, 1.0, [0.75, 0.25])[0].action == "noop"
+    assert decide(config, state, 500, 1.0, [0.76, 0.24])[0].action == "prune"
 
 
 def test_growth_goes_before_pruning_and_only_one_happens() -> None:
     config = HeadsConfig(delta_grow=1, delta_prune=1)
-    state = first_state(config, [True, True, False])
-    decision, after = check(config, state, 500, 46.0, [1.0, 0.0, 0.0])
+    state = first_controller(config, [True, True, False])
+    decision, after = decide(config, state, 500, 46.0, [1.0, 0.0, 0.0])
     assert (decision.action, decision.head) == ("grow", 2)
     assert after.mask == (True, True, True)
-    assert after.prune_counts == (0, 1, 0)  # counted, and neither acted upon nor reset
+    assert after.state["prune_counts"] == [0, 1, 0]  # counted, and neither acted upon nor reset
+
+
+def counted(mask: tuple[bool, ...], **counts: Any) -> Controller:
+    """The record of a run whose trigger has counted so far."""
+    zeros: dict[str, Any] = {"last_event": None, "grow_count": 0, "prune_counts": [0] * len(mask)}
+    return Controller(mask, state={**zeros, **counts})
 
 
 def test_a_check_inside_the_cooldown_neither_measures_nor_counts() -> None:
     config = HeadsConfig()
-    state = RuntimeState((True, True, False), last_event=1500, grow_count=0, prune_counts=(0, 2, 0))
-    decision, after = check(config, state, 3000, None, None)
+    state = counted((True, True, False), last_event=1500, prune_counts=[0, 2, 0])
+    decision, after = decide(config, state, 3000, None, None)
     assert decision == Decision("noop", "cooldown: 1500 of 2000")
     assert after == dataclasses.replace(state, last_check=3000)
-    assert is_cooling(config, state, 3499)
-    assert not is_cooling(config, state, 3500)
+    assert not PaperTrigger(config).measures(3499, state.state)
+    assert PaperTrigger(config).measures(3500, state.state)
 
 
 signals = st.lists(
@@ -191,7 +199,7 @@ configs = st.builds(
 )
 
 
-def normalised(strength: list[float], state: RuntimeState) -> list[float]:
+def normalised(strength: list[float], state: Controller) -> list[float]:
     total = sum(x for x, on in zip(strength, state.mask, strict=True) if on)
     return [x * on / total if total else on / state.k for x, on in zip(strength, state.mask, strict=True)]
 
@@ -200,17 +208,17 @@ def normalised(strength: list[float], state: RuntimeState) -> list[float]:
 def test_under_arbitrary_signals_the_limits_hold(
     config: HeadsConfig, given_signals: list[tuple[float, list[float]]], start: int
 ) -> None:
-    state = first_state(config, [i < start for i in range(6)])
+    state = first_controller(config, [i < start for i in range(6)])
     weak_for = [0] * 6  # counted here on its own
     asked, last_event = 0, None
     for n, (rank, strength) in enumerate(given_signals, start=1):
         step = n * config.check_every
         shares = normalised(strength, state)
         before = state
-        decision, state = check(config, before, step, rank, shares)
-        assert RuntimeState.from_json(json.loads(json.dumps(state.to_json()))) == state
+        decision, state = decide(config, before, step, rank, shares)
+        assert Controller.from_json(json.loads(json.dumps(state.to_json()))) == state
         assert config.k_min <= state.k <= 6
-        assert can_act(config, before) or decision.action == "noop"
+        assert PaperTrigger(config).can_act(step, before.mask, before.state) or decision.action == "noop"
         changed = [i for i in range(6) if state.mask[i] != before.mask[i]]
         assert changed == ([] if decision.action == "noop" else [decision.head])
         if last_event is not None and step - last_event < config.grace:
@@ -235,21 +243,20 @@ def test_under_arbitrary_signals_the_limits_hold(
             weak_for[decision.head] = 0
         if expected != "noop":
             last_event = step
-        assert (state.grow_count, state.last_event) == (asked, last_event)
-        assert list(state.prune_counts) == weak_for
+        assert state.state == {"grow_count": asked, "last_event": last_event, "prune_counts": weak_for}
 
 
 @given(given_signals=signals, cut=st.integers(0, 29))
 def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[float, list[float]]], cut: int) -> None:
     config = HeadsConfig(eps_prune=0.1, delta_prune=2, grace=500)
-    first = first_state(config, [True] * 3 + [False] * 3)
+    first = first_controller(config, [True] * 3 + [False] * 3)
 
     def run(interrupted: bool) -> list[Decision]:
         state, decisions = first, []
         for n, (rank, strength) in enumerate(given_signals, start=1):
             if interrupted and n == cut:
-                state = RuntimeState.from_json(json.loads(json.dumps(state.to_json())))
-            decision, state = check(config, state, 500 * n, rank, normalised(strength, state))
+                state = Controller.from_json(json.loads(json.dumps(state.to_json())))
+            decision, state = decide(config, state, 500 * n, rank, normalised(strength, state))
             decisions.append(decision)
         return decisions
 
@@ -264,20 +271,17 @@ def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[f
         ({"mask": "ab"}, "mask must hold"),
         ({"mask": [False, False]}, "one True at least"),
         ({"last_check": None}, "last_check must be"),
-        ({"prune_counts": [0]}, "prune_counts must be 2 whole numbers"),
-        ({"prune_counts": [0, -1]}, "prune_counts must be"),
-        ({"last_event": -3}, "last_event must be"),
-        ({"last_event": "1500"}, "last_event must be"),
-        ({"grow_count": 1.5}, "grow_count must be"),
+        ({"last_check": -3}, "last_check must be"),
+        ({"last_check": "1500"}, "last_check must be"),
         ({"more": 1}, "has the fields"),
     ],
 )
-def test_a_damaged_state_is_refused_by_field(changes: dict[str, Any], message: str) -> None:
-    good = first_state(HeadsConfig(), [True, False]).to_json()
+def test_a_damaged_record_is_refused_by_field(changes: dict[str, Any], message: str) -> None:
+    good = first_controller(HeadsConfig(), [True, False]).to_json()
     with pytest.raises(ValueError, match=message):
-        RuntimeState.from_json({**good, **changes})
+        Controller.from_json({**good, **changes})
     with pytest.raises(ValueError, match="has the fields"):
-        RuntimeState.from_json([])
+        Controller.from_json([])
 
 
 @pytest.mark.parametrize(
@@ -290,7 +294,6 @@ def test_a_damaged_state_is_refused_by_field(changes: dict[str, Any], message: s
         (3.0, [0.5, float("nan")], "share of head 1 must be a number >= 0"),
         (3.0, [1.5, -0.5], "share of head 1 must be a number >= 0"),
         (3.0, [3.2, 0.7], "shares of active heads must sum to 1"),
-        (None, None, "must be measured"),
     ],
 )
 def test_signals_that_cannot_be_decided_upon_are_refused(
@@ -298,40 +301,90 @@ def test_signals_that_cannot_be_decided_upon_are_refused(
 ) -> None:
     config = HeadsConfig()
     with pytest.raises(ValueError, match=message):
-        check(config, first_state(config, [True, True]), 500, rank, shares)
+        decide(config, first_controller(config, [True, True]), 500, rank, shares)
 
 
 def test_steps_that_do_not_go_on_and_masks_that_are_none_are_refused() -> None:
     config = HeadsConfig(k_min=2)
     with pytest.raises(ValueError, match="k_init >= k_min"):
-        first_state(config, [True, False])
+        first_controller(config, [True, False])
     with pytest.raises(ValueError, match="mask must hold"):
-        first_state(config, "abc")  # type: ignore[arg-type]
-    _, state = check(config, first_state(config, [True, True]), 500, 3.0, [0.5, 0.5])
+        first_controller(config, "abc")  # type: ignore[arg-type]
+    _, state = decide(config, first_controller(config, [True, True]), 500, 3.0, [0.5, 0.5])
     with pytest.raises(ValueError, match="after the latest check at 500, got 500"):
-        check(config, state, 500, 3.0, [0.5, 0.5])
+        decide(config, state, 500, 3.0, [0.5, 0.5])
     with pytest.raises(ValueError, match="step must be a number, got '1000'"):
-        check(config, state, "1000", 3.0, [0.5, 0.5])  # type: ignore[arg-type]
+        decide(config, state, "1000", 3.0, [0.5, 0.5])  # type: ignore[arg-type]
 
 
 def test_numpy_steps_and_signals_do_not_spoil_the_file() -> None:
     config, shares = HeadsConfig(delta_grow=1), np.array([1, 0], np.float32)
-    state = first_state(config, [True, False])
-    decision, state = check(config, state, np.int64(500), np.float64(46), shares)  # type: ignore[arg-type]
+    state = first_controller(config, [True, False])
+    decision, state = decide(config, state, np.int64(500), np.float64(46), shares)  # type: ignore[arg-type]
     assert decision.action == "grow"
-    assert RuntimeState.from_json(json.loads(json.dumps(state.to_json()))) == state
+    assert Controller.from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
 def test_an_event_is_possible_only_at_the_last_confirmation() -> None:
+    def can_act(config: HeadsConfig, mask: tuple[bool, ...], **counts: Any) -> bool:
+        return PaperTrigger(config).can_act(500, mask, counted(mask, **counts).state if counts else None)
+
     config = HeadsConfig()
-    assert not can_act(config, RuntimeState((True, False), grow_count=1))
-    assert can_act(config, RuntimeState((True, False), grow_count=2))
-    assert not can_act(config, RuntimeState((True, True), grow_count=2))  # nothing left to grow
-    assert can_act(config, RuntimeState((True, True), prune_counts=(0, 2)))
-    assert not can_act(HeadsConfig(k_min=2), RuntimeState((True, True), prune_counts=(0, 2)))
-    assert can_act(HeadsConfig(delta_prune=1), RuntimeState((True, True)))
+    assert not can_act(config, (True, False), grow_count=1)
+    assert can_act(config, (True, False), grow_count=2)
+    assert not can_act(config, (True, False), grow_count=2, last_event=100)  # in the cooldown
+    assert not can_act(config, (True, True), grow_count=2)  # nothing left to grow
+    assert can_act(config, (True, True), prune_counts=[0, 2])
+    assert not can_act(HeadsConfig(k_min=2), (True, True), prune_counts=[0, 2])
+    assert can_act(HeadsConfig(delta_prune=1), (True, True))
+
+
+def test_thresholds_of_the_rule() -> None:
+    assert PaperTrigger(HeadsConfig()).share_threshold(4) == 1e-3
+    assert PaperTrigger(HeadsConfig(share="relative", eps_prune=0.5)).share_threshold(4) == 0.125
+    assert PaperTrigger(HeadsConfig()).asks_for_growth(2, 1)
+    assert not PaperTrigger(HeadsConfig(eps_grow=1.0)).asks_for_growth(2, 1)
 
 
 def test_checks_come_at_the_cadence_and_not_at_zero() -> None:
     config = HeadsConfig()
-    assert list(itertools.compress(range(1501), (is_check(config, t) for t in range(1501)))) == [500, 1000, 1500]
+    assert list(itertools.compress(range(1501), (is_due(config, t) for t in range(1501)))) == [500, 1000, 1500]
+
+
+# --- triggers by name, by reference and as objects -----------------------------------------------------------------
+
+
+class Never:
+    """A trigger of the user's own."""
+
+    def __init__(self, words: str = "never") -> None:
+        self.words = words
+
+    def decide(self, signals: Any, state: Any) -> tuple[Decision, Any]:
+        return Decision("noop", self.words), state
+
+
+def test_a_trigger_is_named_referred_to_or_held(tmp_path: Path) -> None:
+    assert make_trigger(HeadsConfig(grace=700)) == PaperTrigger(HeadsConfig(grace=700))
+    held = Never()
+    assert make_trigger(HeadsConfig(trigger=held)) is held
+    assert isinstance(make_trigger(HeadsConfig(trigger=Never)), Never)
+    (tmp_path / "mine.py").write_text("class Mine:\n    def decide(self, signals, state):\n        return None\n")
+    found = make_trigger(HeadsConfig(trigger=f"{tmp_path / 'mine.py'}:Mine"))
+    assert type(found).__name__ == "Mine"
+    assert isinstance(RunConfig(heads={"trigger": held}).heads.trigger, Never)
+
+
+def test_triggers_of_other_settings_are_told_apart() -> None:
+    first, same, other = (HeadsConfig(trigger=Never(words)) for words in ("a", "a", "b"))
+    assert first == same != other
+    assert first.to_json()["trigger"]["class"].endswith("Never")
+
+
+def test_what_is_no_trigger_is_refused(tmp_path: Path) -> None:
+    for wrong, message in ((3, "int has no decide"), ("other", "got 'other'"), (dict, "dict has no decide")):
+        with pytest.raises(ValueError, match=f"trigger must be one of paper, .*{message}"):
+            HeadsConfig(trigger=wrong)
+    (tmp_path / "mine.py").touch()
+    with pytest.raises(ValueError, match="has no Missing"):
+        make_trigger(HeadsConfig(trigger=f"{tmp_path / 'mine.py'}:Missing"))

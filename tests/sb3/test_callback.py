@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gymnasium import spaces
@@ -16,11 +17,14 @@ from sb3_models import (
 )
 from stable_baselines3 import DQN, SAC
 from stable_baselines3.common.logger import Logger, configure
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from incrt import runtime_preset
-from incrt.arm.gym import ContextWindow
-from incrt.sb3 import RuntimeHeads, policy_kwargs
+from incrt.config import HeadsConfig
+from incrt.env import ContextWindow
+from incrt.heads.triggers import Decision, Signals
+from incrt.sb3 import RuntimeHeads, load, policy_kwargs, save
 
 # --- cadence, logs, other set-ups ----------------------------------------------------------------------------------
 
@@ -37,9 +41,26 @@ def test_checks_and_events_are_logged(tmp_path: Path) -> None:
     assert all((line["jump"], line["holds"]) == (0, True) for line in lines if line["action"] == "grow")
     assert lines[3]["reason"].startswith("cooldown")
     logged = [json.loads(line) for line in (tmp_path / "log" / "progress.json").read_text().splitlines()]
-    assert (logged[0]["runtime/k"], logged[-1]["runtime/k"]) == (1, 3)
-    assert {f"runtime/{name}" for name in ("k", "rank", "jump", "bound", "events", "held")} <= set(logged[-1])
-    assert (logged[-1]["runtime/jump"], logged[-1]["runtime/held"]) == (0, 2)
+    assert (logged[0]["heads/k"], logged[-1]["heads/k"]) == (1, 3)
+    events = [line for line in logged if "heads/grow" in line]
+    assert {line["heads/grow"] for line in events} == {1, 2}
+    for name in ("rank", "share_0", "jump", "bound", "holds"):
+        assert all(f"heads/{name}" in line for line in events)
+
+
+def test_tensorboard_has_every_check_at_its_step(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.set_logger(configure(str(tmp_path), ["tensorboard"]))
+    model.learn(50, callback=grower(tmp_path), log_interval=1)
+    model.logger.close()
+    board = EventAccumulator(str(tmp_path)).Reload()
+    shown = {name: {each.step: each.value for each in board.Scalars(name)} for name in board.Tags()["scalars"]}
+    checks = model.runtime_heads.checks
+    assert shown["heads/k"] == {check.step: check.k for check in checks}
+    assert shown["heads/rank"] == {check.step: check.rank for check in checks if check.rank is not None}
+    assert shown["heads/share_0"].keys() == shown["heads/rank"].keys()
+    assert list(shown["heads/share_1"]) == [50]  # head 1 was grown at 30, and a cooldown followed
+    assert shown["heads/grow"] == {30: 1}
 
 
 def test_events_go_where_the_logger_writes_unless_said_otherwise(tmp_path: Path) -> None:
@@ -140,7 +161,7 @@ def test_what_one_model_remembers_is_not_carried_to_the_next(tmp_path: Path) -> 
     fresh.set_logger(Logger(str(tmp_path), []))
     callback._events = None  # noqa: SLF001
     fresh.learn(10, callback=callback)
-    assert fresh.runtime_heads.config == runtime_preset()
+    assert fresh.runtime_heads.config == HeadsConfig()
 
 
 def test_trainings_that_have_not_learned_yet_are_told_apart(tmp_path: Path) -> None:
@@ -169,14 +190,9 @@ def test_figures_of_earlier_events_are_logged_after_a_pause(tmp_path: Path) -> N
     model = make_model("SAC")
     model.learn(31, callback=grower(tmp_path))
     model.learn(1, callback=grower(tmp_path), reset_num_timesteps=False)
-    logged = {name: value for name, value in model.logger.name_to_value.items() if name.startswith("runtime/")}
-    assert (logged["runtime/k"], logged["runtime/events"], logged["runtime/held"], logged["runtime/jump"]) == (
-        2,
-        1,
-        1,
-        0,
-    )
-    assert logged["runtime/rank"] > 2
+    logged = model.logger.name_to_value
+    assert [logged[f"heads/{name}"] for name in ("k", "grow", "holds", "jump")] == [2, 1, 1, 0]
+    assert logged["heads/rank"] > 2
 
 
 def test_events_of_undone_steps_are_put_aside(tmp_path: Path) -> None:
@@ -191,6 +207,63 @@ def test_events_of_undone_steps_are_put_aside(tmp_path: Path) -> None:
     older.learn(1, callback=grower(tmp_path), reset_num_timesteps=False)
     assert (tmp_path / "events.jsonl").read_text() == early
     assert early + (tmp_path / "events-undone.jsonl").read_text() == late
+
+
+# --- a trigger of the user's own -----------------------------------------------------------------------------------
+
+
+class InTurn:
+    """Grows and prunes in turn, whatever it is shown, and keeps what it was shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[Signals] = []
+
+    def decide(self, signals: Signals, state: Any) -> tuple[Decision, Any]:
+        self.shown.append(signals)
+        turn = 0 if state is None else state["turn"]
+        decision = Decision("grow", f"turn {turn}") if turn % 2 == 0 else Decision("prune", f"turn {turn}", 0)
+        return (decision if signals.k in {1, 2} and turn < 3 else Decision("noop", "done")), {"turn": turn + 1}
+
+
+def test_a_trigger_of_ones_own_decides_and_its_reasons_are_written(tmp_path: Path) -> None:
+    env = DummyVecEnv([lambda: Monitor(ContextWindow(Noise(), WINDOW))])
+    model, trigger = make_model("SAC", env), InTurn()
+    model.learn(40, callback=grower(tmp_path, trigger=trigger))
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [(line["action"], line["reason"], line["k"]) for line in lines] == [
+        ("grow", "turn 0", 2),
+        ("prune", "turn 1", 1),
+        ("grow", "turn 2", 2),
+        ("noop", "done", 2),
+    ]
+    assert all(line["holds"] for line in lines[:3])
+    assert [lines[1][name] for name in ("threshold", "premise_holds")] == [None, None]
+    assert [shown.returns is None for shown in trigger.shown] == [True, False, False, False]  # episodes have 13 steps
+    assert trigger.shown[1].returns == pytest.approx(env.envs[0].get_episode_rewards()[0], rel=1e-5)  # type: ignore[attr-defined]
+    assert {"critic_loss", "actor_loss", "ent_coef"} <= set(trigger.shown[1].losses)
+
+
+def test_a_training_with_a_trigger_of_ones_own_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    whole = make_model("SAC")
+    whole.learn(40, callback=grower(tmp_path / "whole", trigger=InTurn()))
+    parts = make_model("SAC")
+    parts.learn(20, callback=grower(tmp_path / "parts", trigger=InTurn()))
+    save(parts, tmp_path / "saved")
+    parts = load(tmp_path / "saved")
+    parts.set_logger(Logger(None, []))
+    parts.learn(20, callback=RuntimeHeads(events=tmp_path / "parts" / "events.jsonl"), reset_num_timesteps=False)
+    assert [check.to_json() for check in parts.runtime_heads.checks] == [
+        check.to_json() for check in whole.runtime_heads.checks
+    ]
+    assert parts.runtime_heads.controller == whole.runtime_heads.controller
+
+
+def test_another_trigger_begins_with_a_state_of_its_own(tmp_path: Path) -> None:
+    model = make_model("SAC")
+    model.learn(30, callback=grower(tmp_path))
+    model.learn(10, callback=grower(tmp_path, trigger=InTurn()), reset_num_timesteps=False)
+    assert [check.decision.reason for check in model.runtime_heads.checks][-1] == "turn 0"
+    assert model.runtime_heads.controller.state == {"turn": 1}
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------
