@@ -60,9 +60,12 @@ class Registry(Generic[Maker]):
         if isinstance(value, str):
             if value not in self._makers and not is_reference(value) and Path(value).suffix not in self.files:
                 raise ValueError(f"{name} must be {self._accepted()}; got {value!r}")
+        elif isinstance(value, type):
+            raise ValueError(
+                f"{name} must be {self._accepted()}; {value.__name__} is a class, {value.__name__}() may do"
+            )
         elif missing := [each for each in self.functions if not callable(getattr(value, each, None))]:
-            kind = value.__name__ if isinstance(value, type) else type(value).__name__
-            raise ValueError(f"{name} must be {self._accepted()}; {kind} has no {missing[0]}")
+            raise ValueError(f"{name} must be {self._accepted()}; {type(value).__name__} has no {missing[0]}")
         return value
 
     def _accepted(self) -> str:
