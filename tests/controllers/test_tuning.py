@@ -11,6 +11,7 @@ from tasks import preset_task
 from incrt.controllers import tuning
 from incrt.controllers.search import minimise
 from incrt.controllers.tuning import reference_controller
+from incrt.storage.cache import cache_folder
 
 
 def test_search_finds_the_minimum_of_a_crooked_function() -> None:
@@ -52,7 +53,7 @@ def test_a_search_runs_once_and_a_damaged_cache_is_searched_again(
         patch.setattr(tuning, "_source", lambda: "another source text")
         reference_controller("best_constant", config)
     assert len(searches) == 3
-    for path in tuning.cache_folder().iterdir():
+    for path in cache_folder().iterdir():
         path.write_text(damage)
     damaged = reference_controller("best_constant", config)
     assert len(searches) == 4

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from small_runs import SAC, small_run
 
-from incrt.engine.checkpoint import checksum, latest, save, steps_saved
+from incrt.engine.checkpoint import latest, save, steps_saved
 from incrt.engine.population import Population
 from incrt.engine.progress import Checkpoint, Failure
+from incrt.storage.json import checksum
 
 LOGS = {"events.jsonl": 10, "metrics.jsonl": 20}
 
