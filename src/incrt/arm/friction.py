@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from incrt.config import FRICTIONS, TaskConfig
-from incrt.config.registry import as_arrays
+from incrt.config.registry import as_arrays, refusing
 
 
 class FrictionTerms(NamedTuple):
@@ -83,11 +83,13 @@ def make_friction(config: TaskConfig, dtype: Any = jnp.float32) -> Friction:
         made: Friction = FRICTIONS[value](config, dtype)
         return made
     friction: Friction = as_arrays("friction", FRICTIONS.find("friction", value), dtype)
-    z, h, still = friction.start(n), jnp.asarray(config.dt, dtype), jnp.zeros(n, dtype)
-    terms = friction.terms(still, z, h)
-    if not isinstance(terms, FrictionTerms):
-        raise ValueError(f"terms of the friction must give FrictionTerms(dry, damping, offset), got {terms!r}")
-    for name, array in {"start": z, **terms._asdict(), "advance": friction.advance(z, still, h)}.items():
+    with refusing("friction"):
+        z, h, still = friction.start(n), jnp.asarray(config.dt, dtype), jnp.zeros(n, dtype)
+        terms = friction.terms(still, z, h)
+        if not isinstance(terms, FrictionTerms):
+            raise ValueError(f"terms of the friction must give FrictionTerms(dry, damping, offset), got {terms!r}")
+        arrays = {"start": z, **terms._asdict(), "advance": friction.advance(z, still, h)}
+    for name, array in arrays.items():
         if np.shape(array) != (n,):
             raise ValueError(
                 f"the friction must give arrays of shape ({n},), one entry a joint; {name} has {np.shape(array)}"

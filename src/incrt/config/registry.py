@@ -9,6 +9,7 @@ import importlib
 import json
 import runpy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -95,6 +96,18 @@ def as_arrays(field: str, part: Any, dtype: Any) -> Any:
     return jax.tree.map(cast, part)
 
 
+@contextmanager
+def refusing(field: str) -> Iterator[None]:
+    """While a part of the user's own is tried: whatever it raises becomes a sentence that names the field."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        why = next(iter(str(error).splitlines()), "")
+        raise ValueError(f"the {field} cannot be used ({type(error).__name__}: {why})") from error
+
+
 def is_reference(value: str) -> bool:
     """Whether a text has the form FILE.py:NAME or MODULE:NAME."""
     home, _, name = value.rpartition(":")
@@ -109,7 +122,7 @@ def load(kind: str, reference: str) -> Any:
             found = runpy.run_path(home)[name]
         else:
             found = getattr(importlib.import_module(home), name)
-        return found() if isinstance(found, type) or callable(found) and not hasattr(found, "_fields") else found
+        return found() if isinstance(found, type) or (callable(found) and not hasattr(found, "_fields")) else found
     except KeyError:
         raise ValueError(f"{kind} {reference!r}: {home} has no {name}") from None
     except Exception as error:  # whatever the user's own code raises
