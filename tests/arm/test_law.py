@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_robots import Pendulum
 from scipy.linalg import expm
 from scipy.special import expit
 from tasks import preset_task
 
 from incrt.arm.law import Box, Gains, Law, computed_torque, make_law
-from incrt.arm.robots import make_robot
+from incrt.arm.robots import DecoupledArm, make_robot
 from incrt.arm.task import make_task
 from incrt.arm.trajectories import Target
 from incrt.config import TaskConfig
 from incrt.controllers.classical import Constant
 from incrt.controllers.evaluation import rollout
+from incrt.controllers.tuning import reference_controller
 
 VECTORS = st.lists(st.floats(-6, 6, width=32), min_size=6, max_size=6).map(lambda x: np.asarray(x, np.float32))
 
@@ -108,3 +110,54 @@ def test_without_friction_and_with_an_exact_model_the_error_decays_as_the_law_pr
         for step in (500, 2000, 4999):
             predicted = (expm(system * times[step]) @ start)[0]
             assert e[step, joint] == pytest.approx(predicted, abs=2e-3 * np.abs(e[:, joint]).max())
+
+
+def test_gain_ranges_may_differ_between_the_joints() -> None:
+    ranges: dict[str, Any] = {"k_d_range": ((20, 40), (5, 15)), "lam_range": ((4, 6), (1, 3))}
+    config = TaskConfig(**ranges, baseline_k_d=(30, 10), baseline_lam=(5, 2), shield=False)
+    box = law_of(config).box
+    np.testing.assert_array_equal([box.lower.k_d, box.upper.k_d], [[20, 5], [40, 15]])
+    np.testing.assert_array_equal([box.lower.lam, box.upper.lam], [[4, 1], [6, 3]])
+    middle = box.from_unit(jnp.zeros(6))
+    np.testing.assert_allclose([middle.k_d, middle.lam, middle.eta], [[30, 10], [5, 2], [0, 0]])
+    baseline = reference_controller("baseline", config)
+    assert isinstance(baseline, Constant)
+    np.testing.assert_array_equal([baseline.gains.k_d, baseline.gains.lam], [[30, 10], [5, 2]])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"k_d_range": ((20, 40),)}, "k_d_range must be given once, or 2 times, one a joint"),
+        ({"baseline_lam": (5, 5, 5)}, "baseline_lam must be given once, or 2 times, one a joint"),
+        ({"k_d_range": ((20, 40), (5, 15))}, r"baseline_k_d must lie in k_d_range = \[5.0, 15.0\], got 30.0"),
+        ({"baseline_k_d": (30, 50)}, r"baseline_k_d must lie in k_d_range = \[20.0, 40.0\], got 50.0"),
+    ],
+)
+def test_gains_a_joint_that_do_not_fit_are_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TaskConfig(**fields)
+
+
+def test_the_model_of_the_law_may_be_another_than_the_arm() -> None:
+    """tau = M_hat (ddq_d + Lambda de) + C_hat dq + G_hat + K_d s + eta, with the model's M_hat, C_hat and G_hat."""
+    arm, model = Pendulum(jnp.asarray(9.81)), Pendulum(jnp.asarray(3.0))
+    rng = np.random.default_rng(1)
+    q, dq, q_d, dq_d, ddq_d, k_d, lam, eta = rng.normal(size=(8, 2)).astype(np.float32)
+    m, (e, de) = 1 + 0.75, (q_d - q, dq_d - dq)
+    mass = np.array([[1 + 2 * m + 2 * m * np.cos(q[1]), m + m * np.cos(q[1])], [m + m * np.cos(q[1]), m]])
+    coriolis = m * np.sin(q[1]) * np.array([-(2 * dq[0] * dq[1] + dq[1] ** 2), dq[0] ** 2])
+    for field, weight in ((None, 9.81), (model, 3.0)):
+        law = law_of(TaskConfig(robot=arm, model=field, shield=False))
+        both = m * weight * np.sin(q[0] + q[1])
+        gravity = np.array([(1 + m) * weight * np.sin(q[0]) + both, both])
+        expected = mass @ (ddq_d + lam * de) + coriolis + gravity + k_d * (de + lam * e) + eta
+        target = Target(*map(jnp.asarray, (q_d, dq_d, ddq_d)))
+        found = computed_torque(law, target, jnp.asarray(q), jnp.asarray(dq), Gains(*map(jnp.asarray, (k_d, lam, eta))))
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_model_of_other_joints_is_refused_by_its_field() -> None:
+    three = DecoupledArm(jnp.ones(3), jnp.ones(3))
+    with pytest.raises(ValueError, match="model has 3 joints, but eta_max has 2 entries"):
+        make_task(TaskConfig(model=three))

@@ -1,5 +1,7 @@
 """The shield against OSQP, against its own promise, and against finite differences."""
 
+import math
+import re
 from typing import NamedTuple
 
 import jax
@@ -11,12 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from jax import Array
+from own_robots import Coupled
 from scipy import sparse
+from scipy.optimize import minimize
 from tasks import preset_task
 
 from incrt.arm.law import Gains, tracking_error
 from incrt.arm.plant import PlantState
-from incrt.arm.shield import HalfSpace, Shield, ShieldResult, admissible_set, distance, lyapunov, project, shielded
+from incrt.arm.shield import (
+    HalfSpace,
+    Shield,
+    ShieldResult,
+    admissible_set,
+    distance,
+    lyapunov,
+    project,
+    shielded,
+    slack_needed,
+)
 from incrt.arm.task import State, make_task
 from incrt.arm.trajectories import Target
 from incrt.config import TaskConfig
@@ -343,3 +357,68 @@ def test_admissible_gains_pass_to_the_last_bit() -> None:
     assert float(result.distance) == 0
     for proposed, passed in zip(gains, result.gains, strict=True):
         assert np.array_equal(proposed, passed)
+
+
+# --- the slack that the baseline's gains need ----------------------------------------------------------------------
+
+POSITIVE = st.floats(0.5, 3.0)
+
+
+def coupled(first: float, second: float, part: float, **fields: object) -> TaskConfig:
+    """A task whose mass matrix at the law's payload has these diagonal entries and is coupled by this part of the most."""
+    off = part * math.sqrt(first * second)
+    matrix = jnp.array([[first, off], [off, second]]) / 1.75  # Coupled multiplies by 1 + payload
+    return TaskConfig(robot=Coupled(matrix), shield=False, **fields)  # type: ignore[arg-type]
+
+
+@given(POSITIVE, POSITIVE, st.floats(-0.9, 0.9), st.tuples(st.floats(0, 40), st.floats(0, 40)), st.floats(0.5, 9.0))
+def test_the_slack_needed_is_the_largest_shortage_at_any_error(
+    first: float, second: float, part: float, friction: tuple[float, float], rate: float
+) -> None:
+    """Maximised by SciPy over s in each quadrant, since |s| has kinks; a grid gives a lower bound."""
+    config = coupled(first, second, part, shield_friction=friction, shield_rate=rate)
+    _, params = make_task(config)
+    k_d = np.full(2, 30.0)
+    found = slack_needed(params.shield, params.law, jnp.zeros(2), jnp.asarray(k_d))
+    mass = np.asarray(params.law.mass(jnp.zeros(2)), float)
+
+    def shortage(s: np.ndarray) -> np.ndarray:
+        """What the half-space asks for beyond what K_d gives, without epsilon and with eta = 0."""
+        v = 0.5 * np.sum(s * (s @ mass), -1)
+        missing: np.ndarray = rate * v + np.abs(s) @ np.asarray(friction) - s**2 @ k_d
+        return missing
+
+    grid = np.stack(np.meshgrid(*[np.linspace(-3, 3, 121)] * 2), -1).reshape(-1, 2)
+    assert found >= shortage(grid).max() - 1e-3
+    best = 0.0
+    for signs in ((1, 1), (1, -1)):
+        bounds = [(0, None) if sign > 0 else (None, 0) for sign in signs]
+        solved = minimize(lambda s: -shortage(s), 0.3 * np.array(signs), bounds=bounds, method="L-BFGS-B", tol=1e-12)
+        best = max(best, -solved.fun)
+    assert found == pytest.approx(best, rel=1e-3, abs=1e-3)
+
+
+def test_no_slack_is_enough_where_the_gains_cannot_outrun_the_rate() -> None:
+    """K_d - alpha/2 M must be positive definite; coupling alone may take that away."""
+    weak = coupled(2.0, 2.0, 0.8, shield_rate=20.0)
+    _, params = make_task(weak)
+    assert slack_needed(params.shield, params.law, jnp.zeros(2), jnp.full(2, 30.0)) == math.inf
+    assert slack_needed(params.shield, params.law, jnp.zeros(2), jnp.full(2, 40.0)) < math.inf
+    with pytest.raises(ValueError, match=r"whatever its slack: baseline_k_d = 30.0 must exceed shield_rate/2 = 10"):
+        make_task(weak.replace(shield=True))
+
+
+@given(st.floats(1, 60), st.floats(1, 60))
+def test_the_slack_that_a_refusal_asks_for_is_enough(first: float, second: float) -> None:
+    config = TaskConfig(shield_friction=(first, second), shield_slack=0.0)
+    with pytest.raises(ValueError, match="the shield refuses the baseline's gains") as refusal:
+        make_task(config)
+    asked = re.search(r"at least ([\d.]+),", str(refusal.value))
+    assert asked is not None
+    make_task(config.replace(shield_slack=float(asked[1])))
+    with pytest.raises(ValueError, match="the shield refuses the baseline's gains"):
+        make_task(config.replace(shield_slack=0.99 * float(asked[1])))
+
+
+def test_without_a_shield_no_slack_is_asked_for() -> None:
+    make_task(TaskConfig(shield_slack=0.0, shield=False))
