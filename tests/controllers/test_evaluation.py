@@ -25,7 +25,7 @@ from incrt.controllers.tuning import reference_controller
 
 
 def test_metrics_on_a_trajectory_made_by_hand() -> None:
-    config = TaskConfig(eval_payloads=(0.0, 1.0), eval_rollouts=1, horizon=4, torque_limit=(2.0, 9.0))
+    config = TaskConfig(eval_payloads=(0.0, 1.0), eval_rollouts=1, horizon=4)
     e = jnp.stack([jnp.full((4, 2), 0.3), jnp.array([[0.0, 0.0], [0.6, 0.8], [0.0, 0.0], [0.0, 0.0]])])
     torque = jnp.zeros((2, 4, 2)).at[0, :, 0].set(jnp.array([0.0, 2.0, -1.0, -1.0]))
     eta = jnp.zeros((2, 4, 2)).at[0, 0, 0].set(-25.0)
@@ -42,7 +42,7 @@ def test_metrics_on_a_trajectory_made_by_hand() -> None:
         shield_active=flags,
         shield_feasible=~flags,
     )
-    found = summarise(config, recorded)
+    found = summarise(config, recorded, jnp.array([2.0, 9.0]))
     assert found.per_payload == pytest.approx({"0.0": 0.3 * math.sqrt(2), "1.0": 0.5})
     assert found.rmse == pytest.approx((0.3 * math.sqrt(2) + 0.5) / 2)
     assert found.max_error == pytest.approx(1.0)
@@ -57,7 +57,7 @@ def test_metrics_on_a_trajectory_made_by_hand() -> None:
 def test_a_diverged_rollout_is_infinitely_bad_and_no_success() -> None:
     config = TaskConfig(eval_payloads=(0.0,), eval_rollouts=2, horizon=3)
     _, recorded = evaluate(config, reference_controller("baseline", config))
-    found = summarise(config, recorded._replace(e=recorded.e.at[0, 1].set(jnp.nan)))
+    found = summarise(config, recorded._replace(e=recorded.e.at[0, 1].set(jnp.nan)), jnp.full(2, jnp.inf))
     assert found.rmse == math.inf
     assert not found.success
 
