@@ -365,7 +365,7 @@ POSITIVE = st.floats(0.5, 3.0)
 
 
 def coupled(first: float, second: float, part: float, **fields: object) -> TaskConfig:
-    """A task whose mass matrix at the law's payload has these diagonal entries and is coupled by this part of the most."""
+    """A task whose mass matrix at the law's payload has this diagonal, and this part of the largest coupling."""
     off = part * math.sqrt(first * second)
     matrix = jnp.array([[first, off], [off, second]]) / 1.75  # Coupled multiplies by 1 + payload
     return TaskConfig(robot=Coupled(matrix), shield=False, **fields)  # type: ignore[arg-type]
