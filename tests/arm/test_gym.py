@@ -4,7 +4,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import jax
@@ -272,3 +272,25 @@ def test_step_before_reset_and_after_the_end_is_refused() -> None:
     env.step(np.zeros(6, np.float32))
     with pytest.raises(ResetNeeded, match="reset"):
         env.step(np.zeros(6, np.float32))
+
+
+def test_a_robot_whose_class_was_written_anew_is_another_one() -> None:
+    """As in a notebook: the same name and numbers, and another mass matrix; no compiled step of the first may serve."""
+
+    def moved(factor: float) -> np.ndarray:
+        class Arm(NamedTuple):
+            inertia: jax.Array
+            dof = 2
+            home = jnp.zeros(2)
+            torque_limit = jnp.full(2, jnp.inf)
+
+            def mass_and_bias(self, q: jax.Array, dq: jax.Array, payload: jax.Array) -> tuple[jax.Array, jax.Array]:
+                return factor * self.inertia, jnp.zeros_like(dq)
+
+        env = StribeckEnv(robot=Arm(jnp.ones(2)), shield=False, initial_std=0.0)
+        env.reset(seed=0)
+        for _ in range(5):
+            context, *_ = env.step(np.ones(6, np.float32))
+        return context[-1, :2]
+
+    assert np.abs(moved(1.0) - moved(5.0)).max() > 1e-3
