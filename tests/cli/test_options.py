@@ -91,6 +91,9 @@ def test_a_field_with_an_option_of_its_own_is_not_set_twice(tmp_path: Path, text
     assert not list(tmp_path.iterdir())
 
 
+OUT = {"train": ["--out", "runs", "--seeds", "1", "--figures", "figures"], "baselines": ["--figure", "new/figure.png"]}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -102,18 +105,18 @@ def test_a_field_with_an_option_of_its_own_is_not_set_twice(tmp_path: Path, text
         ["train", "--friction", "robot.py:Arm"],
         ["train", "--trajectory", "absent.csv"],
         ["train", "--trajectory", "bad.csv"],
+        ["baselines", "--robot", "robot.py:Arm"],
+        ["baselines", "--trajectory", "bad.csv"],
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing_on_the_disk(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "robot.py").write_text(
-        "class Arm:\n    def mass_and_bias(self, q, dq, payload):\n        return q, q\n"
-    )
+    (tmp_path / "robot.py").write_text("class Arm:\n    def mass_and_bias(self, q, dq, payload):\n        return q, q")
     (tmp_path / "bad.csv").write_text("time,a,b\n0,0,0\n0,1,1\n")
     with pytest.raises(SystemExit) as ended:
-        main([*arguments, "--out", "runs", "--seeds", "1", "--figures", "figures"])
+        main([*arguments, *(OUT[arguments[0]])])
     assert ended.value.code == 2
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -120,6 +120,16 @@ def test_other_conditions_are_tested_and_leave_the_files_alone(
     assert path.read_bytes() == before
 
 
+def test_a_condition_that_cannot_be_is_refused_before_any_folder_is_made(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", str(trained / "runs"), "--trajectory", "absent.csv", "--figures", str(tmp_path / "new")])
+    assert ended.value.code == 2
+    assert "absent.csv holds no trajectory" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_run_that_failed_is_named_and_left_out_of_the_mean(capsys: pytest.CaptureFixture[str]) -> None:
     def row(seed: int, rmse: float, group: int = 0, failure: Any = None) -> dict[str, Any]:
         training = {"heads": 3, "failure": failure, "guarantees": None}
