@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from incrt.config import ROBOTS, TaskConfig
-from incrt.config.registry import as_arrays
+from incrt.config.registry import as_arrays, refusing
 
 
 class Robot(Protocol):
@@ -67,7 +67,8 @@ def make_robot(field: str, config: TaskConfig, dtype: Any = jnp.float32) -> Robo
     value = getattr(config, field)
     is_named = isinstance(value, str) and value in ROBOTS
     robot: Robot = ROBOTS[value](config, dtype) if is_named else as_arrays(field, ROBOTS.find(field, value), dtype)
-    _check(field, robot, config, dtype)
+    with refusing(field):
+        _check(field, robot, config, dtype)
     return robot
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from jax import Array
 
 from incrt.config import TRAJECTORIES, TaskConfig
-from incrt.config.registry import as_arrays
+from incrt.config.registry import as_arrays, refusing
 
 
 class Target(NamedTuple):
@@ -135,7 +135,7 @@ def read_csv(path: Path | str) -> Spline:
         points = [[float(cell) for cell in line] for line in lines if line]
         table = np.array(list(zip(*points, strict=True)))  # refuses lines of different lengths
         return spline(table[0], table[1:].T)
-    except (OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError, IndexError, csv.Error) as error:
         raise ValueError(f"{path} holds no trajectory: {error}") from None
 
 
@@ -149,7 +149,8 @@ def make_trajectory(config: TaskConfig, dtype: Any = jnp.float32) -> Trajectory:
         made: Trajectory = TRAJECTORIES[value](config, dtype)
         return made
     trajectory: Trajectory = as_arrays("trajectory", TRAJECTORIES.find("trajectory", value), dtype)
-    target = trajectory.at(trajectory.draw(jax.random.key(0)), jnp.zeros((), dtype))
+    with refusing("trajectory"):
+        target = trajectory.at(trajectory.draw(jax.random.key(0)), jnp.zeros((), dtype))
     if not isinstance(target, Target):
         raise ValueError(f"the trajectory must give Target(q, dq, ddq) at a time, got {target!r}")
     for name, array in target._asdict().items():

@@ -10,6 +10,7 @@ import inspect
 import json
 import runpy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -62,9 +63,12 @@ class Registry(Generic[Maker]):
         if isinstance(value, str):
             if value not in self._makers and not is_reference(value) and Path(value).suffix not in self.files:
                 raise ValueError(f"{name} must be {self._accepted()}; got {value!r}")
+        elif isinstance(value, type):
+            raise ValueError(
+                f"{name} must be {self._accepted()}; {value.__name__} is a class, {value.__name__}() may do"
+            )
         elif missing := [each for each in self.functions if not callable(getattr(value, each, None))]:
-            kind = value.__name__ if isinstance(value, type) else type(value).__name__
-            raise ValueError(f"{name} must be {self._accepted()}; {kind} has no {missing[0]}")
+            raise ValueError(f"{name} must be {self._accepted()}; {type(value).__name__} has no {missing[0]}")
         return value
 
     def _accepted(self) -> str:
@@ -92,6 +96,18 @@ def as_arrays(field: str, part: Any, dtype: Any) -> Any:
         return jnp.asarray(leaf, dtype if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else None)
 
     return jax.tree.map(cast, part)
+
+
+@contextmanager
+def refusing(field: str) -> Iterator[None]:
+    """While a part of the user's own is tried: whatever it raises becomes a sentence that names the field."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        why = next(iter(str(error).splitlines()), "")
+        raise ValueError(f"the {field} cannot be used ({type(error).__name__}: {why})") from error
 
 
 def is_reference(value: str) -> bool:
