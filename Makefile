@@ -20,7 +20,7 @@ lint: $(VENV)/test-installed
 	$(BIN)/lint-imports
 
 docs: $(VENV)/docs-installed
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/test-installed
 	$(BIN)/python -m pytest -m slow
