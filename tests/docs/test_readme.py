@@ -31,13 +31,13 @@ def shortened(text: str) -> str:
 def test_examples_run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     guide = (DOCS / "guide.md").read_text(encoding="utf-8")
-    text = guide.replace("SacConfig(steps=1000)", "SacConfig(steps=110)")
+    text = guide.replace('"steps": 1000', '"steps": 110')
     examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(examples) == 6
     names: dict[str, Any] = {"model": Model()}
     for example in examples:
         exec(example, names)  # noqa: S102
-    assert names["figures"].rmse > 0
+    assert names["metrics"].rmse > 0
     assert names["certificate"].holds
     assert names["state"].k == 2  # two heads grown, one pruned
     printed = capsys.readouterr().out.splitlines()
