@@ -174,11 +174,11 @@ def make_shield(config: TaskConfig, law: Law, q: Array, dtype: Any = jnp.float32
         if math.isinf(needed):
             raise ValueError(
                 f"the shield refuses the baseline's gains whatever its slack: baseline_k_d = {config.baseline_k_d} "
-                f"must exceed shield_rate/2 = {config.shield_rate / 2:g} 1/s times the law's mass matrix; lower shield_rate"
+                f"must exceed shield_rate/2 = {config.shield_rate / 2:g} 1/s times the law's mass matrix"
             )
         if needed > config.shield_slack:
             raise ValueError(
-                f"the shield refuses the baseline's gains: shield_slack must be at least {_above(needed)}, so that they "
-                f"are admissible everywhere; got {config.shield_slack:g}"
+                f"the shield refuses the baseline's gains: shield_slack must be at least {_above(needed)}, so that "
+                f"they are admissible everywhere; got {config.shield_slack:g}"
             )
     return shield

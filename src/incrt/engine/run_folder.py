@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from incrt.config.earlier import is_earlier
+from incrt.config.earlier import refuse_earlier
 from incrt.engine import checkpoint, policy
 from incrt.engine.checks import look, shaping
 from incrt.engine.progress import Checkpoint, Report, Run
@@ -134,8 +134,7 @@ class RunFolder:
             return {}
         try:
             written = dict(json.loads(path.read_text()))
-            if is_earlier(written):
-                raise ValueError("incrt 0.1 wrote it, whose runs are evaluated and reported here, but not trained on")
+            refuse_earlier(written, "runs are evaluated and reported here, but not trained on")
             before, now = _flat(written), _flat(self._about)
             length = int(before[_LENGTH])
             written["made_by"] = [{**each, "from_step": int(each["from_step"])} for each in written["made_by"]]

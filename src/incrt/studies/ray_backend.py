@@ -1,7 +1,7 @@
-"""Tasks on Ray: on a cluster that is there, or on one that is started here for the study.
+"""Assignments on Ray: on a cluster that is there, or on one that is started here for the study.
 
-Every node must have incrt installed and see the study's folder under the same path. A assignment whose worker or node died is
-started again by the schedule, wherever Ray has room, and goes on from the runs' own checkpoints.
+Every node must have incrt installed and see the study's folder under the same path. An assignment whose worker or node
+died is started again by the schedule, wherever Ray has room, and goes on from the runs' own checkpoints.
 """
 
 import logging
@@ -89,7 +89,7 @@ def _end(assignment: Assignment, reference: Any) -> Ended:
 
 
 def _work(assignment: str) -> str:
-    """In a worker of Ray, which asks an assignment to stop by SIGINT; one started from a script's background ignores that."""
+    """In a worker of Ray, which asks it to stop by SIGINT; one started from a script's background ignores that."""
     from incrt.studies.worker import work
 
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

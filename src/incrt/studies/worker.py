@@ -143,7 +143,7 @@ def _references(store: Store, run: PlannedRun, changes: Mapping[str, Any]) -> No
 
 
 def main() -> None:
-    """A worker of the local backend: the assignment is the first line of stdin, what became of it the last of stdout."""
+    """A worker of the local backend: its assignment is the first line of stdin, the result the last of stdout."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print, also those that are not Python's, must not be taken for the answer
     assignment = Assignment.from_json(sys.stdin.readline())
