@@ -15,7 +15,7 @@ _POLL = 0.1
 
 
 class Ended(NamedTuple):
-    """A assignment that is over: what its worker says, or why there is no word from it."""
+    """An assignment that is over: what its worker says, or why there is no word from it."""
 
     assignment: Assignment
     found: AssignmentResult | None
