@@ -15,7 +15,7 @@ from incrt.attention import Attention, attention_weights
 from incrt.bench import Bench, Params, make_bench
 from incrt.evaluation import Trajectory, evaluation_draws, remembered_rollout
 from incrt.files import write_whole
-from incrt.report.outcomes import Episodes
+from incrt.storage.records import Episodes
 from incrt.runs import Trained
 from incrt.sac import policy
 from incrt.sac.policy import LearnedPolicy

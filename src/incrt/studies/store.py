@@ -26,7 +26,7 @@ except ImportError:  # not on Windows
 
 from incrt.config import BenchConfig
 from incrt.files import write_whole
-from incrt.report.outcomes import Command
+from incrt.storage.records import Command
 from incrt.runs import is_over, read_json
 from incrt.sac.folder import is_held
 from incrt.studies.study import Cell, Study, comparisons

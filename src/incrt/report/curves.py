@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from incrt.report.outcomes import Floats
+from incrt.storage.records import Floats
 from incrt.report.statistics import LEVEL
 
 _BINS = 100

@@ -4,25 +4,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from incrt.report.charts.chart import Chart, Panel, Series
-from incrt.report.charts.colours import GREY, SCALE, ordered_colours
-from incrt.report.charts.curves import mean_curve
-from incrt.report.charts.pieces import STEPS, regime_name
-from incrt.report.charts.view import View
-from incrt.report.outcomes import Floats, History, Outcome
+from incrt.report.curves import mean_curve
+from incrt.report.data import History
+from incrt.report.figures.chart import Chart, Panel, Series
+from incrt.report.figures.parts import STEPS, View, regime_name
+from incrt.report.figures.style import GREY, SCALE, ordered_colours
+from incrt.report.schema import Row
 from incrt.report.selection import representative
+from incrt.storage.records import Floats
 
 
-def head_charts(view: View) -> list[Chart]:
+def head_charts(view: View) -> list[Chart | None]:
     """Those for which there are runs."""
     place = view.growing()
-    if place is None:
-        return []
-    return [chart for chart in (_rank(view, *place), _shares(view, *place)) if chart is not None]
+    return [_rank(view, *place), _shares(view, *place)] if place else []
 
 
 def _rank(view: View, study: str, variant: str) -> Chart | None:
-    panels = [_rank_panel(view, study, variant, tau_z) for tau_z in view.runs.regimes(study)]
+    panels = [_rank_panel(view, study, variant, tau_z) for tau_z in view.regimes(study)]
     panels = [panel for panel in panels if panel.series]
     if not panels:
         return None
@@ -39,36 +38,29 @@ def _rank(view: View, study: str, variant: str) -> Chart | None:
 
 
 def _rank_panel(view: View, study: str, variant: str, tau_z: float) -> Panel:
-    runs = [run for run in view.sound(study, variant, tau_z) if run.folder in view.material.histories]
-    found = [(run, view.material.histories[run.folder]) for run in runs]
-    measured = [(history.check_steps, history.ranks) for _, history in found if len(history.check_steps)]
-    counted = [heads_over_time(run, history) for run, history in found]
+    found = view.sound(study, variant, tau_z)
+    histories, last = view.histories(found), found["steps"].first()
+    measured = [(history.check_steps, history.ranks) for history in histories if len(history.check_steps)]
+    counted = [_heads_over_time(last, history) for history in histories]
     series: list[Series] = []
-    for label, curves, colour in (
-        ("effective rank", measured, GREY),
-        ("heads K", counted, view.look(variant).colour),
-    ):
-        curve = mean_curve(curves)
-        if curve is not None:
+    for label, curves, colour in (("effective rank", measured, GREY), ("heads K", counted, view.look(variant).colour)):
+        if (curve := mean_curve(curves)) is not None:
             line = Series("line", curve.x, curve.mean, colour, label, tau_z=tau_z, variant=variant)
             series += [replace(line, kind="band", label="", low=curve.least, high=curve.most, opacity=0.2), line]
     return Panel(regime_name(tau_z), STEPS, "rank, heads", tuple(series), tau_z=tau_z)
 
 
-def heads_over_time(run: Outcome, history: History) -> tuple[Floats, Floats]:
+def _heads_over_time(last: int, history: History) -> tuple[Floats, Floats]:
     """K at the end of each hundredth of the run."""
-    steps = np.linspace(0, run.steps, 101)[1:]
+    steps = np.linspace(0, last, 101)[1:]
     counts = np.concatenate([[history.k_init], history.event_heads])
     return steps, counts[np.searchsorted(history.event_steps, steps, side="right")].astype(float)
 
 
 def _shares(view: View, study: str, variant: str) -> Chart | None:
-    panels = []
-    for tau_z in view.runs.regimes(study):
-        run = representative([each for each in view.sound(study, variant, tau_z) if _has_shares(view, each)])
-        if run is not None:
-            panels.append(_shares_panel(run, view.material.histories[run.folder]))
-    if not panels:
+    cells = (view.with_history(view.sound(study, variant, tau_z), shares=True) for tau_z in view.regimes(study))
+    runs = [run for run in map(representative, cells) if run is not None]
+    if not runs:
         return None
     return Chart(
         "shares",
@@ -77,22 +69,18 @@ def _shares(view: View, study: str, variant: str) -> Chart | None:
         "attention output; the shares of all active heads are stacked, the first head lowest.",
         view.preset,
         (study,),
-        tuple(panels),
+        tuple(_shares_panel(run, view.dataset.histories[run["folder"]]) for run in runs),
         3,
     )
 
 
-def _has_shares(view: View, run: Outcome) -> bool:
-    return run.folder in view.material.histories and view.material.histories[run.folder].shares.size > 0
-
-
-def _shares_panel(run: Outcome, history: History) -> Panel:
+def _shares_panel(run: Row, history: History) -> Panel:
     tops = np.cumsum(history.shares, axis=1)
     heads = np.flatnonzero(history.shares.any(axis=0))
     series = []
     for head, colour in zip(heads, ordered_colours(len(heads), SCALE), strict=True):
         low, high = tops[:, head] - history.shares[:, head], tops[:, head]
         band = Series("band", history.check_steps, high, colour, f"head {head + 1}", low=low, high=high, opacity=0.85)
-        series.append(replace(band, variant=run.variant))
-    title = f"{regime_name(run.tau_z)}, seed {run.seed}"
-    return Panel(title, STEPS, "share, stacked", tuple(series), y_range=(0.0, 1.0), tau_z=run.tau_z)
+        series.append(replace(band, variant=run["variant"]))
+    title = f"{regime_name(run['tau_z'])}, seed {run['seed']}"
+    return Panel(title, STEPS, "share, stacked", tuple(series), y_range=(0.0, 1.0), tau_z=run["tau_z"])

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from incrt.report.outcomes import Floats
+from incrt.storage.records import Floats
 
 Kind = Literal["line", "step", "band", "bar", "points"]
 Dash = Literal["solid", "dash", "longdash", "longdashdot", "dot", "dashdot"]
@@ -37,7 +37,7 @@ class Series:
     """Of a mark, in points."""
     opacity: float = 1.0
     hollow: bool = False
-    """For figures that are not ours: hatched bars, empty marks."""
+    """For numbers that are not ours: hatched bars, empty marks."""
     notes: tuple[str, ...] = ()
     """Of each point, for who points at it."""
     tau_z: float | None = None
@@ -91,19 +91,19 @@ class Chart:
     columns: int
     """Panels in a row, where there is room."""
 
+    @property
+    def series(self) -> Iterator[Series]:
+        """Of all panels."""
+        return (series for panel in self.panels for series in panel.series)
 
-def legend(chart: Chart) -> tuple[Series, ...]:
-    """The series that stand for the chart's labels, one each, in the order of their first appearance."""
-    first: dict[str, Series] = {}
-    for series in all_series(chart):
-        if series.label:
-            first.setdefault(series.label, series)
-    return tuple(first.values())
-
-
-def all_series(chart: Chart) -> Iterator[Series]:
-    """Of all panels."""
-    return (series for panel in chart.panels for series in panel.series)
+    @property
+    def legend(self) -> tuple[Series, ...]:
+        """The series that stand for the labels, one each, in the order of their first appearance."""
+        first: dict[str, Series] = {}
+        for series in self.series:
+            if series.label:
+                first.setdefault(series.label, series)
+        return tuple(first.values())
 
 
 def slug(words: str) -> str:

@@ -20,8 +20,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from incrt.report.charts.chart import SYMBOL, Chart, Heatmap, Panel, Series, legend
-from incrt.report.charts.colours import SCALE
+from incrt.report.figures.chart import SYMBOL, Chart, Heatmap, Panel, Series
+from incrt.report.figures.style import SCALE
 
 STILLS = (".png", ".svg")
 """How the files of a chart end."""
@@ -30,37 +30,18 @@ _WORTH_A_PROCESS = 10
 _LINE = 0.18
 """Of a legend, in inches; a long one is not to take the panels' room."""
 _STYLE: dict[Any, Any] = {
-    "font.size": 8.5,
-    "axes.titlesize": 9,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.5,
-    "hatch.linewidth": 0.6,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "incrt",
+    **{"font.size": 8.5, "axes.titlesize": 9, "axes.linewidth": 0.6, "legend.frameon": False},
+    **{"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True},
+    **{"grid.color": "#dddddd", "grid.linewidth": 0.5, "hatch.linewidth": 0.6},
+    **{"svg.fonttype": "none", "svg.hashsalt": "incrt"},
 }
 _DASHES = {
-    "solid": "-",
-    "dash": "--",
-    "longdash": (0, (6.5, 3)),
-    "dot": ":",
-    "dashdot": "-.",
-    "longdashdot": (0, (8, 2, 1.5, 2)),
+    **{"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."},
+    **{"longdash": (0, (6.5, 3)), "longdashdot": (0, (8, 2, 1.5, 2))},
 }
-_MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "diamond": "D",
-    "triangle-up": "^",
-    "triangle-down": "v",
-    "cross": "P",
-    "x": "X",
-}
+_MARKERS = dict(
+    zip(("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x"), "osD^vPX", strict=True)
+)
 _MAP = LinearSegmentedColormap.from_list("incrt", SCALE)
 
 
@@ -102,12 +83,18 @@ def write_stills(chart: Chart, folder: Path) -> list[Path]:
     return paths
 
 
+def write_png(chart: Chart, path: Path) -> None:
+    """The chart as one file."""
+    with mpl.rc_context(_STYLE):
+        FigureCanvasAgg(_draw(chart)).print_png(path)
+
+
 def _draw(chart: Chart) -> Figure:
     columns = min(chart.columns, len(chart.panels))
     rows = -(-len(chart.panels) // columns)
-    shown = legend(chart)
-    across = max(1, min(len(shown), 130 // (8 + max((len(series.label) for series in shown), default=0))))
-    lines = -(-len(shown) // across)
+    names = [_plain(series.label) for series in chart.legend]
+    across = max(1, min(len(names), 130 // (8 + max((len(each.label) for each in chart.legend), default=0))))
+    lines = -(-len(names) // across)
     height = 0.7 + (2.9 if rows == 1 else 2.1) * rows + _LINE * max(0, lines - 3)
     figure = Figure(figsize=(9.0 if columns > 1 else 7.5, height), dpi=120, layout="constrained")
     alike = len({(panel.x_title, panel.x_ticks, panel.heatmap is None) for panel in chart.panels}) == 1
@@ -121,9 +108,8 @@ def _draw(chart: Chart) -> Figure:
     for axes in places[len(chart.panels) :]:
         axes.remove()
     figure.suptitle(_plain(chart.title), x=0.01, ha="left", fontsize=10.5, fontweight="bold")
-    if shown:
-        names = [_plain(series.label) for series in shown]
-        figure.legend([_sample(series) for series in shown], names, loc="outside lower center", ncols=across)
+    if names:
+        figure.legend([_sample(each) for each in chart.legend], names, loc="outside lower center", ncols=across)
     return figure
 
 
@@ -161,61 +147,39 @@ def _heat(axes: Axes, heat: Heatmap) -> None:
 
 
 def _series(axes: Axes, series: Series) -> None:
-    errors = None
-    if series.low is not None and series.high is not None:
-        if series.kind == "band":
-            axes.fill_between(series.x, series.low, series.high, color=series.colour, alpha=series.opacity, lw=0)
-            return
-        errors = np.array([series.y - series.low, series.high - series.y])
-    if series.kind in {"line", "step"}:
+    ends = None if series.low is None or series.high is None else (series.low, series.high)
+    if series.kind == "band" and ends is not None:
+        axes.fill_between(series.x, *ends, color=series.colour, alpha=series.opacity, lw=0)
+    elif series.kind in {"line", "step"}:
         drawn = "steps-post" if series.kind == "step" else "default"
-        axes.plot(series.x, series.y, drawstyle=drawn, **_stroke(series))
-        return
-    if series.kind == "bar":
-        axes.bar(series.x, series.y, series.width, **_fill(series))
+        axes.plot(series.x, series.y, drawstyle=drawn, **_look(series))
+    elif series.kind == "bar":
+        axes.bar(series.x, series.y, series.width, **_look(series))
     else:
-        axes.plot(series.x, series.y, linestyle="none", **_mark(series))
-    if errors is not None:
+        axes.plot(series.x, series.y, **_look(series))
+    if ends is not None and series.kind in {"bar", "points"}:
+        errors = np.array([series.y - ends[0], ends[1] - series.y])
         colour = series.colour if series.kind == "points" else "#333333"
         axes.errorbar(series.x, series.y, errors, fmt="none", ecolor=colour, elinewidth=1.1, capsize=2.5)
 
 
-def _stroke(series: Series) -> dict[str, Any]:
-    return {
-        "color": series.colour,
-        "linestyle": _DASHES[series.dash],
-        "linewidth": 1.3,
-        "alpha": series.opacity,
-        "solid_capstyle": "butt",
-    }
+def _look(series: Series) -> dict[str, Any]:
+    colour, alpha = series.colour, series.opacity
+    if series.kind in {"line", "step"}:
+        line = {"linestyle": _DASHES[series.dash], "linewidth": 1.3, "solid_capstyle": "butt"}
+        return {"color": colour, "alpha": alpha, **line}
+    if series.kind == "bar" and series.hollow:
+        return {"facecolor": "none", "edgecolor": colour, "hatch": "/////", "linewidth": 0.8}
+    if series.kind in {"bar", "band"}:
+        return {"facecolor": colour, "edgecolor": "none", "alpha": alpha}
+    edge = {"markeredgecolor": colour, "markeredgewidth": 1.0 if series.hollow else 0.0, "alpha": alpha}
+    face = {"markersize": series.size * 0.75, "markerfacecolor": "none" if series.hollow else colour}
+    return {"marker": _MARKERS[series.marker], "linestyle": "none", **face, **edge}
 
 
-def _fill(series: Series) -> dict[str, Any]:
-    if series.hollow:
-        return {"facecolor": "none", "edgecolor": series.colour, "hatch": "/////", "linewidth": 0.8}
-    return {"facecolor": series.colour, "edgecolor": "none", "alpha": series.opacity}
-
-
-def _mark(series: Series) -> dict[str, Any]:
-    return {
-        "marker": _MARKERS[series.marker],
-        "markersize": series.size * 0.75,
-        "markerfacecolor": "none" if series.hollow else series.colour,
-        "markeredgecolor": series.colour,
-        "markeredgewidth": 1.0 if series.hollow else 0.0,
-        "alpha": series.opacity,
-    }
-
-
-def _sample(series: Series) -> Any:
+def _sample(series: Series) -> Patch | Line2D:
     """What stands before the series' name in the legend."""
-    if series.kind == "bar":
-        return Patch(**_fill(series))
-    if series.kind == "band":
-        return Patch(facecolor=series.colour, alpha=series.opacity)
-    if series.kind == "points":
-        return Line2D([], [], linestyle="none", **_mark(series))
-    return Line2D([], [], **_stroke(series))
+    return Patch(**_look(series)) if series.kind in {"bar", "band"} else Line2D([], [], **_look(series))
 
 
 def _plain(words: str) -> str:

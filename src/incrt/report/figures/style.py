@@ -7,7 +7,7 @@ do. A mark goes with each colour, so that nothing hangs on colour alone.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from incrt.report.charts.chart import Dash, Marker
+from incrt.report.figures.chart import Dash, Marker
 
 COLOURS = ("#0072b2", "#cf8804", "#af2604", "#13a5a3", "#2f4df1", "#a04055", "#a39760")
 MARKERS: tuple[Marker, ...] = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x")
