@@ -16,10 +16,10 @@ from incrt.cli.study_display import StudyDisplay, failure_lines, standing_rows, 
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import format_seeds, parse_seeds
 from incrt.config.rules import COUNT, whole
-from incrt.storage.records import Command
 from incrt.runs import is_over
 from incrt.sac.population import usable_cores
 from incrt.sac.training import until_signalled
+from incrt.storage.records import Command
 from incrt.studies.backend import Backend, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
 from incrt.studies.store import Standing, Store, standing

@@ -30,11 +30,11 @@ from incrt.report.schema import COMMANDS, CONTROLLERS, RUN_KEY, RUNS, from_csv, 
 from incrt.storage.records import Episodes
 from incrt.studies.study import comparisons
 
-HISTORY_TYPES: Mapping[str, npt.DTypeLike] = {
-    **{"k_init": np.int16, "steps": np.int32, "returns": np.float32},
-    **{"event_steps": np.int32, "event_actions": "U5", "event_heads": np.int16},
-    **{"check_steps": np.int32, "ranks": np.float32, "shares": np.float32},
-}
+HISTORY_TYPES: Mapping[str, Any] = (
+    {"k_init": np.int16, "steps": np.int32, "returns": np.float32}
+    | {"event_steps": np.int32, "event_actions": "U5", "event_heads": np.int16}
+    | {"check_steps": np.int32, "ranks": np.float32, "shares": np.float32}
+)
 """As what the parts of a history are kept."""
 EPISODE_TYPES: Mapping[str, npt.DTypeLike] = {field.name: np.float32 for field in dataclasses.fields(Episodes)}
 """As what the parts of episodes are kept, which is also as what a run keeps them."""

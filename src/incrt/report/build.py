@@ -10,13 +10,13 @@ from incrt.config.presets import PRESETS
 from incrt.files import write_whole
 from incrt.report.archive import write_archive
 from incrt.report.claims import judge
-from incrt.report.claims.verdicts import Verdict
+from incrt.report.claims.rules import Verdict
 from incrt.report.data import Dataset
 from incrt.report.drawn import only_drawn
 from incrt.report.figures.all_charts import make_charts
 from incrt.report.figures.still import STILLS, write_all_stills
 from incrt.report.page import render
-from incrt.report.selection import SOUND, Runs, deltas, diverged, mean_of
+from incrt.report.selection import SOUND, Runs, deltas, diverged, mean_of, total
 from incrt.report.statistics import rate, summarise
 from incrt.report.tables import make_more_tables, make_tables, table
 
@@ -76,7 +76,7 @@ def _cells(presets: dict[str, Runs]) -> str:
 
 def _metrics(found: pl.DataFrame) -> dict[str, float | None]:
     """Of runs that differ in their seeds alone; the summary is that of Delta%."""
-    succeeded, sound = rate(found["success"].sum(), len(found)), found.filter(SOUND)
+    succeeded, sound = rate(total(found, "success"), len(found)), found.filter(SOUND)
     return {
         "runs": len(found),
         "diverged": diverged(found),

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from incrt.storage.records import Floats
 from incrt.report.statistics import LEVEL
+from incrt.storage.records import Floats
 
 _BINS = 100
 

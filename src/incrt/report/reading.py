@@ -105,11 +105,11 @@ def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
 def _rows(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Row]:
     """One a test that the run has been through."""
     cell, paths = run.cell, {test: evaluation_file(run.folder, changes) for test, changes in study.tests.items()}
-    known = {
-        **{"study": study.name, "preset": study.preset, "variant": cell.variant, "tau_z": cell.bench.tau_z},
-        **{"window": cell.bench.window, "seed": run.seed, "folder": name, "steps": cell.sac.steps},
-        **{"encoder": cell.encoder.encoder, "k_max": cell.encoder.k_max, **_of_events(logs.events)},
-    }
+    known = (
+        {"study": study.name, "preset": study.preset, "variant": cell.variant, "tau_z": cell.bench.tau_z}
+        | {"window": cell.bench.window, "seed": run.seed, "folder": name, "steps": cell.sac.steps}
+        | {"encoder": cell.encoder.encoder, "k_max": cell.encoder.k_max, **_of_events(logs.events)}
+    )
     found = {condition: read_json(path) for condition, path in paths.items() if path.exists()}
     return [{**known, "condition": test, **_of_evaluation(cell, each, logs.events)} for test, each in found.items()]
 

@@ -35,7 +35,7 @@ class Runs:
     def cells(self) -> dict[tuple[str, str, float, str], pl.DataFrame]:
         """By study, variant, tau_z and condition the runs that differ in their seeds alone, each once."""
         rows = once(self.rows, *_PLACE)
-        return {place: found for place, found in rows.partition_by(_PLACE, as_dict=True).items()}  # type: ignore[misc]  # noqa: C416
+        return dict(rows.partition_by(_PLACE, as_dict=True).items())
 
     def study(self, name: str) -> StudyRecord | None:
         return next((study for study in self.studies if study.name == name), None)
@@ -144,6 +144,16 @@ def diverged(rows: pl.DataFrame) -> int:
     return len(rows.filter(~SOUND))
 
 
+def total(rows: pl.DataFrame, name: str) -> int:
+    """The sum of a column that counts."""
+    return int(rows[name].sum())
+
+
+def largest(rows: pl.DataFrame, name: str) -> float | None:
+    """Of what is known of a column."""
+    return max(rows[name].drop_nulls().to_list(), default=None)
+
+
 def mean_of(values: Iterable[float | None]) -> float | None:
     """Of those that are known; added up one by one, so that it is the same to the last digit on every machine."""
     known = [value for value in values if value is not None]
@@ -159,4 +169,3 @@ def groups(study: StudyRecord) -> dict[str, list[str]]:
     }
     alone = [variant for variant in study.variants if variant not in {*study.compare, *others}]
     return {**found, "": alone} if alone else found
-

@@ -15,10 +15,10 @@ from incrt.attention import Attention, attention_weights
 from incrt.bench import Bench, Params, make_bench
 from incrt.evaluation import Trajectory, evaluation_draws, remembered_rollout
 from incrt.files import write_whole
-from incrt.storage.records import Episodes
 from incrt.runs import Trained
 from incrt.sac import policy
 from incrt.sac.policy import LearnedPolicy
+from incrt.storage.records import Episodes
 
 _EVERY = 2
 """One control step in so many is kept."""

@@ -26,9 +26,9 @@ except ImportError:  # not on Windows
 
 from incrt.config import BenchConfig
 from incrt.files import write_whole
-from incrt.storage.records import Command
 from incrt.runs import is_over, read_json
 from incrt.sac.folder import is_held
+from incrt.storage.records import Command
 from incrt.studies.study import Cell, Study, comparisons
 from incrt.tuning import BESIDE_STUDIES
 

@@ -31,7 +31,7 @@ Of several differences or spreads
 """
 
 from incrt.report.claims import guarantees, heads, performance, spread, sweeps
-from incrt.report.claims.verdicts import Verdict
+from incrt.report.claims.rules import Verdict
 from incrt.report.selection import Runs
 
 

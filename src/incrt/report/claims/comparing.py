@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from incrt.report.claims.verdicts import Claim, Judgement, Verdict, all_of, no_runs
+from incrt.report.claims.rules import Claim, Judgement, Verdict, all_of, no_runs
 from incrt.report.selection import deltas, diverged, once
 from incrt.report.statistics import LEVEL, Comparison, compare, spread_p, summarise
 from incrt.report.wording import difference_text, number, p_text

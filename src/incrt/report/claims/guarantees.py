@@ -3,8 +3,8 @@
 import polars as pl
 
 from incrt.report import paper
-from incrt.report.claims.verdicts import Claim, Verdict, no_runs, proved, universal
-from incrt.report.selection import Runs, once
+from incrt.report.claims.rules import Claim, Verdict, no_runs, proved, universal
+from incrt.report.selection import Runs, largest, once, total
 from incrt.report.wording import number
 
 
@@ -32,8 +32,8 @@ def _growth_is_continuous(runs: pl.DataFrame) -> Verdict:
     found = runs.filter(pl.col("grows") > 0, jump.is_not_null())
     if not len(found):
         return no_runs(claim, "main")
-    ours = f"largest jump {found['largest_grow_jump'].max():.3g}"
-    return proved(claim, found["grows"].sum(), found.filter(jump != 0), ours, "No growth moves the policy.")
+    ours = f"largest jump {largest(found, 'largest_grow_jump'):.3g}"
+    return proved(claim, total(found, "grows"), found.filter(jump != 0), ours, "No growth moves the policy.")
 
 
 def _prunes_within_bound(runs: pl.DataFrame) -> Verdict:
@@ -48,11 +48,11 @@ def _prunes_within_bound(runs: pl.DataFrame) -> Verdict:
     if not len(found):
         why = "No head was pruned; incrt study run sensitivity has a variant that prunes more easily."
         return Verdict(claim, 0, "no prunes", "cannot tell", why, is_open=True)
-    ours = f"largest jump {found['largest_prune_jump'].max():.3g} of its bound"
-    if (worst := found["worst_prune_jump"].max()) is not None:
+    ours = f"largest jump {largest(found, 'largest_prune_jump'):.3g} of its bound"
+    if (worst := largest(found, "worst_prune_jump")) is not None:
         ours += f", of a single context {worst:.3g} of it"
     beyond = found.filter(~(jump <= 1))
-    return proved(claim, found["prunes"].sum(), beyond, ours, "Every jump stays within its bound.")
+    return proved(claim, total(found, "prunes"), beyond, ours, "Every jump stays within its bound.")
 
 
 def _jumps_keep_together(runs: pl.DataFrame) -> Verdict:
@@ -67,7 +67,7 @@ def _jumps_keep_together(runs: pl.DataFrame) -> Verdict:
     if not len(found):
         return no_runs(claim, "main", len(runs.filter(pl.col("grows") > 0)))
     beyond = found.filter(~holds)
-    ours = f"{len(found) - len(beyond)}/{len(found)} runs; prunes in them: {found['prunes'].sum()}"
+    ours = f"{len(found) - len(beyond)}/{len(found)} runs; prunes in them: {total(found, 'prunes')}"
     return proved(claim, len(found), beyond, ours, "In every run they do.")
 
 
@@ -111,7 +111,7 @@ def _rests_in_interval(runs: Runs, grown: pl.DataFrame) -> Verdict:
     rested = found.filter(pl.col("rank_settled"))
     ours = (
         f"the rank rested in {len(rested)} of {len(found)} runs; "
-        f"K in the interval of its last ranks in {found['inside'].sum()}"
+        f"K in the interval of its last ranks in {total(found, 'inside')}"
     )
     if len(found) and not len(rested):
         return Verdict(claim, 0, ours, "cannot tell", "The rank came to rest in no run, which the claim asks for.")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import polars as pl
 
 from incrt.report import paper
-from incrt.report.claims.verdicts import Claim, Verdict, universal
-from incrt.report.selection import Runs, once
+from incrt.report.claims.rules import Claim, Verdict, universal
+from incrt.report.selection import Runs, largest, once, total
 
 
 def verdicts(runs: Runs) -> list[Verdict]:
@@ -23,7 +23,7 @@ def _saturates(runs: Runs) -> Verdict:
     )
     found = runs.grown().filter(pl.col("failure").is_null())
     late = found.filter(~(pl.col("saturated_at") <= paper.SATURATED_AT).fill_null(value=False))
-    latest = found["saturated_at"].max()
+    latest = largest(found, "saturated_at")
     in_time, last = len(found) - len(late), "none" if latest is None else latest
     ours = f"{in_time}/{len(found)} in time; the last one to reach it: step {last}"
     return universal(claim, runs, found, late, ours, "Every run does.")
@@ -54,7 +54,7 @@ def _never_prunes(runs: Runs) -> Verdict:
         "0 prunes",
     )
     found = once(pl.concat([runs.grown(), runs.of(*swept)]))
-    ours = f"{found['prunes'].sum()} prunes in {len(found)} runs"
+    ours = f"{total(found, 'prunes')} prunes in {len(found)} runs"
     verdict = universal(claim, runs, found, found.filter(pl.col("prunes") > 0), ours, "No run prunes.", *swept)
     missing = [name for name in swept if not len(runs.of(name))]
     if verdict.judgement == "holds" and missing:

@@ -6,7 +6,7 @@ import polars as pl
 
 from incrt.report import paper
 from incrt.report.claims.comparing import MATCHES, Pair, all_better, all_match
-from incrt.report.claims.verdicts import Claim, Verdict, no_runs, sizeable, universal
+from incrt.report.claims.rules import Claim, Verdict, no_runs, sizeable, universal
 from incrt.report.selection import RUNTIME, SOUND, Runs, deltas
 from incrt.report.statistics import rate
 from incrt.report.wording import number, rate_text

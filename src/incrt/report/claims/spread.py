@@ -3,7 +3,7 @@
 from incrt.report import paper
 from incrt.report.claims.comparing import Pair, count, labels, least_spread, left_out, no_influence, undecided
 from incrt.report.claims.performance import other_heads
-from incrt.report.claims.verdicts import Claim, Verdict, all_of, no_runs
+from incrt.report.claims.rules import Claim, Verdict, all_of, no_runs
 from incrt.report.selection import RUNTIME, Runs, deltas
 from incrt.report.wording import difference_text, number
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from incrt.report import paper
 from incrt.report.claims.comparing import MATCHES, Pair, all_better, all_match, least_spread
-from incrt.report.claims.verdicts import Claim, Verdict
+from incrt.report.claims.rules import Claim, Verdict
 from incrt.report.selection import Runs
 from incrt.report.wording import number
 

@@ -99,7 +99,11 @@ def _marks(series: Series) -> Json:
     colour = series.colour
     if series.kind == "points":
         symbol = series.marker + ("-open" if series.hollow else "")
-        return {"type": "scatter", "mode": "markers", "marker": {"color": colour, "symbol": symbol, "size": series.size}}
+        return {
+            "type": "scatter",
+            "mode": "markers",
+            "marker": {"color": colour, "symbol": symbol, "size": series.size},
+        }
     marker: Json = {"color": colour}
     if series.hollow:
         hatch = {"shape": "/", "fgcolor": colour, "bgcolor": "rgba(0,0,0,0)", "size": 6, "solidity": 0.2}
@@ -112,7 +116,7 @@ def _band(series: Series) -> list[Json]:
     """Two lines that are not seen, and what is between them."""
     kept = _thinned(len(series.x))
     low, high = (_numbers(end[kept]) for end in (series.low, series.high) if end is not None)
-    line = {"type": "scatter", "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
+    line: Json = {"type": "scatter", "mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
     line |= {"x": _numbers(series.x[kept]), "name": _text(series.label or series.variant)}
     red, green, blue = (int(series.colour[place : place + 2], 16) for place in (1, 3, 5))
     fill = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},{series.opacity:g})"}

@@ -50,9 +50,7 @@ def _gains(view: View, run: Row, episodes: Episodes) -> Chart:
     return _chart(view, run, "gains", "Scheduled gains in an episode", panels, joints, caption)
 
 
-def _chart(
-    view: View, run: Row, name: str, title: str, panels: Sequence[Panel], columns: int, caption: str
-) -> Chart:
+def _chart(view: View, run: Row, name: str, title: str, panels: Sequence[Panel], columns: int, caption: str) -> Chart:
     about = f"{run['variant']}, seed {run['seed']}, of study {run['study']}; its Δ% is {number(run['delta_pct'])}."
     file, heading = slug(f"{name} tau {run['tau_z']:g}"), f"{title}, {regime_name(run['tau_z'])}"
     return Chart(file, heading, f"{caption} {about}", view.preset, (run["study"],), tuple(panels), columns)

@@ -39,7 +39,7 @@ def _rank(view: View, study: str, variant: str) -> Chart | None:
 
 def _rank_panel(view: View, study: str, variant: str, tau_z: float) -> Panel:
     found = view.sound(study, variant, tau_z)
-    histories, last = view.histories(found), found["steps"].first()
+    histories, last = view.histories(found), max(found["steps"].to_list(), default=0)
     measured = [(history.check_steps, history.ranks) for history in histories if len(history.check_steps)]
     counted = [_heads_over_time(last, history) for history in histories]
     series: list[Series] = []

@@ -38,10 +38,10 @@ def _comparison(view: View) -> Chart | None:
         printed = [(1, "main", RUNTIME, view.look(RUNTIME).colour)]
         printed += [(count - 1, "static", paper.STATIC, GREY)] if len(names) > 1 else []
         for index, study, variant, colour in printed:
-            if cell := paper.printed(study, variant, tau_z):
+            if mean := paper.printed(study, variant, tau_z):
                 place = Place(places[index][0], 0.9 * places[index][1], tau_z, RUNTIME if variant == RUNTIME else "")
                 label = PAPER + ("runtime" if variant == RUNTIME else "static")
-                series.append(parts.paper_mark("bar", cell.mean, cell.half_width, colour, label, place))
+                series.append(parts.paper_mark("bar", mean.mean, mean.half_width, colour, label, place))
         series += parts.controller_lines(view, COMPARISON, tau_z, group - 0.46, group + 0.46)
     every_cell = [cell for cells in found.values() for cell in cells]
     return Chart(
@@ -99,11 +99,9 @@ def _heads(view: View) -> Chart | None:
     if (place := view.growing()) is None:
         return None
     study, variant = place
-    panels = []
-    for tau_z in view.regimes(study):
-        if run := representative(view.with_history(view.sound(study, variant, tau_z))):
-            panels.append(_heads_panel(run, view.dataset.histories[run["folder"]], view.look(variant)))
-    if not panels:
+    cells = (view.with_history(view.sound(study, variant, tau_z)) for tau_z in view.regimes(study))
+    runs = [run for run in map(representative, cells) if run is not None]
+    if not runs:
         return None
     return Chart(
         "figure-5-heads",
@@ -113,7 +111,7 @@ def _heads(view: View) -> Chart | None:
         "to its cap of eight.",
         view.preset,
         (study,),
-        tuple(panels),
+        tuple(_heads_panel(run, view.dataset.histories[run["folder"]], view.look(variant)) for run in runs),
         3,
     )
 
@@ -130,8 +128,8 @@ def _heads_panel(run: Row, history: History, look: Look) -> Panel:
         *_paper_schedule(variant, last),
         Series("step", steps, counts, look.colour, "K(t)", variant=variant),
     ]
-    title, ends = f"{regime_name(run['tau_z'])}, seed {run['seed']}", {"x_range": (0, last), "y_range": (0, top)}
-    return Panel(title, STEPS, "heads K", tuple(series), y_whole=True, tau_z=run["tau_z"], **ends)
+    title, ends, about = f"{regime_name(run['tau_z'])}, seed {run['seed']}", (0, last), {"tau_z": run["tau_z"]}
+    return Panel(title, STEPS, "heads K", tuple(series), x_range=ends, y_range=(0, top), y_whole=True, **about)
 
 
 def _paper_schedule(variant: str, last: int) -> list[Series]:

@@ -9,10 +9,8 @@ import numpy as np
 from incrt.report.figures.chart import Chart, Panel, Series
 from incrt.report.figures.still import write_png
 
-_COLOURS = {
-    **{"baseline": "#d62728", "best_constant": "#ff7f0e", "feedforward": "#9467bd", "open_loop": "#e377c2"},
-    **{"adaptive": "#bcbd22", "observer": "#17becf", "clairvoyant": "#2ca02c", "policy": "#1f77b4"},
-}
+_COLOURS = {"baseline": "#d62728", "best_constant": "#ff7f0e", "feedforward": "#9467bd", "open_loop": "#e377c2"}
+_COLOURS |= {"adaptive": "#bcbd22", "observer": "#17becf", "clairvoyant": "#2ca02c", "policy": "#1f77b4"}
 _OTHER = "#7f8488"
 
 

@@ -66,7 +66,11 @@ def _result_panel(view: View, study: StudyRecord, metric: Metric) -> Panel:
         series += parts.controller_lines(view, (study.name,), tau_z, *ends, metric)
         for index, variant in enumerate(study.variants):
             x, width = (index, 0.5) if one else parts.beside(group, index, len(study.variants))
-            place, look, rows = Place(x, width, tau_z, variant), view.look(variant), view.sound(study.name, variant, tau_z)
+            place, look, rows = (
+                Place(x, width, tau_z, variant),
+                view.look(variant),
+                view.sound(study.name, variant, tau_z),
+            )
             series += parts.seed_dots(rows, metric, look.colour, place.moved(-width / 5, width / 2))
             known = rows[metric].drop_nulls().to_list()
             marks = parts.mean_mark("points", known, look, variant, place.moved(width / 4, width / 2))

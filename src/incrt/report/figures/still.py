@@ -29,16 +29,14 @@ _WORTH_A_PROCESS = 10
 """Drawing fewer charts takes no longer than starting one."""
 _LINE = 0.18
 """Of a legend, in inches; a long one is not to take the panels' room."""
-_STYLE: dict[Any, Any] = {
-    **{"font.size": 8.5, "axes.titlesize": 9, "axes.linewidth": 0.6, "legend.frameon": False},
-    **{"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True},
-    **{"grid.color": "#dddddd", "grid.linewidth": 0.5, "hatch.linewidth": 0.6},
-    **{"svg.fonttype": "none", "svg.hashsalt": "incrt"},
-}
-_DASHES = {
-    **{"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."},
-    **{"longdash": (0, (6.5, 3)), "longdashdot": (0, (8, 2, 1.5, 2))},
-}
+_STYLE: dict[Any, Any] = (
+    {"font.size": 8.5, "axes.titlesize": 9, "axes.linewidth": 0.6, "legend.frameon": False}
+    | {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True}
+    | {"grid.color": "#dddddd", "grid.linewidth": 0.5, "hatch.linewidth": 0.6}
+    | {"svg.fonttype": "none", "svg.hashsalt": "incrt"}
+)
+_DASHES: dict[str, Any] = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_DASHES |= {"longdash": (0, (6.5, 3)), "longdashdot": (0, (8, 2, 1.5, 2))}
 _MARKERS = dict(
     zip(("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x"), "osD^vPX", strict=True)
 )

@@ -7,12 +7,11 @@ from itertools import count
 from typing import Any
 
 import jinja2
-import polars as pl
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from incrt.config import format_seeds
-from incrt.report.claims.verdicts import Judgement, Verdict
+from incrt.report.claims.rules import Judgement, Verdict
 from incrt.report.data import Dataset, StudyRecord
 from incrt.report.figures.chart import SYMBOL, Chart
 from incrt.report.figures.interactive import chart_json
@@ -44,7 +43,11 @@ def render(
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {"symbols": _symbols, "json": _json, "align": lambda name: "left" if is_left(name) else "right"}
+    environment.filters |= {
+        "symbols": _symbols,
+        "json": _json,
+        "align": lambda name: "left" if is_left(name) else "right",
+    }
     failures, ordered = _failures(dataset), sorted(dataset.studies, key=lambda study: bool(study.trained_by))
     template = environment.from_string((assets / "report.html.jinja").read_text(encoding="utf-8"))
     return template.render(

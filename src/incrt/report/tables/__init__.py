@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from incrt.report.claims.verdicts import Verdict
+from incrt.report.claims.rules import Verdict
 from incrt.report.selection import Runs
 from incrt.report.tables.of_learning import learning_tables, rank_table
 from incrt.report.tables.of_paper import paper_tables

@@ -1,10 +1,12 @@
 """What the tables of results have in common: what is said of runs of one cell, and of a controller beside them."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from incrt.config import SUCCESS_RMSE
 from incrt.report import schema
-from incrt.report.selection import SOUND, Runs, deltas, diverged, mean_of
+from incrt.report.selection import SOUND, Runs, deltas, diverged, mean_of, total
 from incrt.report.statistics import rate, summarise
 from incrt.report.tables.table import Row
 from incrt.report.wording import interval_text, mean_text, number, rate_text
@@ -23,7 +25,7 @@ def variant_cells(variant: str, tau_z: float, found: pl.DataFrame) -> Cells:
     about = {"variant": variant, "τ_z [s]": f"{tau_z:g}"}
     if not len(found):
         return {**about, "n": "0", "diverged": "0"}
-    summary, sound, succeeded = summarise(deltas(found)), found.filter(SOUND), found["success"].sum()
+    summary, sound, succeeded = summarise(deltas(found)), found.filter(SOUND), total(found, "success")
     ends = mean_of(sound.select(pl.coalesce("saturated_at", "last_grow")).to_series())
     return {
         **about,
@@ -37,16 +39,16 @@ def variant_cells(variant: str, tau_z: float, found: pl.DataFrame) -> Cells:
         "IQM [BCa95]": interval_text(summary.iqm, summary.iqm_low, summary.iqm_high),
         "headroom closed": number(mean_of(sound["headroom_closed"])),
         "torque TV [N m]": number(mean_of(sound["torque_tv"]), 0),
-        "K at the end": _heads_text(sound["heads"]),
+        "K at the end": _heads_text(sound["heads"].to_list()),
         "schedule [k]": number(None if ends is None else ends / 1000, 1),
     }
 
 
-def _heads_text(heads: pl.Series) -> str | None:
+def _heads_text(heads: Sequence[int]) -> str | None:
     """One number if all have it, else the mean and the range; nothing for an encoder without heads."""
     if not any(heads):
         return None
-    low, high = heads.min(), heads.max()
+    low, high = min(heads), max(heads)
     return str(low) if low == high else f"{number(mean_of(heads), 1)} ({low} to {high})"
 
 

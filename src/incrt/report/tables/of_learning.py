@@ -70,7 +70,7 @@ def rank_table(runs: Runs) -> Table | None:
     for tau_z in runs.regimes(study):
         found = runs.sound(study, variant, tau_z)
         known = [each for each in runs.histories(found) if each.ranks.size]
-        steps = found["steps"].first() if known else 0
+        steps = found["steps"][0] if known else 0
         means, scatters = (
             _by_tenth([values(each.check_steps, each.ranks, steps, _PARTS) for each in known])
             for values in (in_parts, scatter_in_parts)

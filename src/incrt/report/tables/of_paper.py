@@ -50,7 +50,10 @@ def _comparison(runs: Runs) -> Table:
         grown = runs.compared(RUNTIME, tau_z)
         for variant in (RUNTIME, *(runs.statics() or [paper.STATIC])):
             found = runs.compared(variant, tau_z)
-            cells = {**variant_cells(variant, tau_z, found), **_printed("main" if variant == RUNTIME else "static", variant, tau_z)}
+            cells = {
+                **variant_cells(variant, tau_z, found),
+                **_printed("main" if variant == RUNTIME else "static", variant, tau_z),
+            }
             if not len(found):
                 del cells["diverged"]
             if variant != RUNTIME:

@@ -3,7 +3,7 @@
 import polars as pl
 
 from incrt.report.data import StudyRecord
-from incrt.report.selection import Runs, deltas
+from incrt.report.selection import Runs, deltas, largest, total
 from incrt.report.statistics import compare
 from incrt.report.tables.cells import ABOUT_DELTA, Cells, controller_rows, variant_cells
 from incrt.report.tables.table import Row, Table
@@ -80,8 +80,8 @@ def certificates_table(runs: Runs, studies: list[StudyRecord]) -> Table:
 
 
 def _certified(study: str, found: pl.DataFrame) -> Cells:
-    grows, prunes, held = found.select(pl.col("grows", "prunes", "certificates_held").sum()).row(0)
-    jumps = (found[name].max() for name in ("largest_grow_jump", "largest_prune_jump"))
+    grows, prunes, held = (total(found, name) for name in ("grows", "prunes", "certificates_held"))
+    jumps = (largest(found, name) for name in ("largest_grow_jump", "largest_prune_jump"))
     jump, part = (None if each is None else f"{each:.3g}" for each in jumps)
     inside = found["inside"].drop_nulls()
     return {

@@ -21,9 +21,7 @@ _NOTES = (
 
 def times_table(runs: Runs) -> Table | None:
     """One row a command; those of other lengths of training than the paper's are not compared with it."""
-    lengths = {
-        study.name: {each["sac"]["steps"] for each in study.configuration.values()} for study in runs.studies
-    }
+    lengths = {study.name: {each["sac"]["steps"] for each in study.configuration.values()} for study in runs.studies}
     commands = runs.dataset.commands.filter(preset=runs.preset).to_dicts()
     rows = tuple(Row(_cells(each, alike=lengths.get(each["study"]) == {paper.STEPS}), runs.preset) for each in commands)
     title = f"Commands and their times, preset {runs.preset}"

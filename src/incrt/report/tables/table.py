@@ -19,9 +19,9 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **{"<": "$<$", ">": "$>$", "≤": r"$\le$", "≥": r"$\ge$", "±": r"$\pm$", _MINUS: "$-$", _MISSING: "--"},
-    **{"Δ": r"$\Delta$", "τ": r"$\tau$", "β": r"$\beta$"},
 }
+_LATEX |= {"<": "$<$", ">": "$>$", "≤": r"$\le$", "≥": r"$\ge$", "±": r"$\pm$", _MINUS: "$-$", _MISSING: "--"}
+_LATEX |= {"Δ": r"$\Delta$", "τ": r"$\tau$", "β": r"$\beta$"}
 _SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 
 
@@ -52,7 +52,9 @@ class Table:
 
     def lines(self, missing: str = _MISSING) -> list[list[str]]:
         """The cells of each row, in the order of the headings."""
-        return [[missing if (cell := row.cells.get(name)) is None else cell for name in self.headings] for row in self.rows]
+        return [
+            [missing if (cell := row.cells.get(name)) is None else cell for name in self.headings] for row in self.rows
+        ]
 
 
 def is_left(heading: str) -> bool:

@@ -1,10 +1,11 @@
-"""Made-up outcomes of studies, for the tests of what a report says."""
+"""Made-up rows of studies, for the tests of what a report says."""
 
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from incrt.report.outcomes import Material, Outcome, Reference, StudyRecord
+from incrt.report.data import Dataset, StudyRecord
+from incrt.report.schema import COMMANDS, CONTROLLERS, RUNS, Row, to_frame
 from incrt.studies.study import comparisons
 
 BASELINE = 0.13
@@ -12,10 +13,10 @@ WINDOWS = {1.0: 20, 2.0: 50, 5.0: 20}
 _FOLDERS = itertools.count()
 
 
-def outcome(study: str, variant: str, tau_z: float, delta: float | None, **changes: Any) -> Outcome:
+def a_run(study: str, variant: str, tau_z: float, delta: float | None, **changes: Any) -> Row:
     """A run that did as the paper's do, but for its Delta% and the changes; None: the arm did not stay finite."""
     rmse = None if delta is None else BASELINE * (1 + delta / 100)
-    fields: dict[str, Any] = {
+    return {
         "study": study,
         "preset": "paper",
         "variant": variant,
@@ -49,13 +50,13 @@ def outcome(study: str, variant: str, tau_z: float, delta: float | None, **chang
         "rank_settled": True,
         "cumulative_holds": True,
         "beta": 2.5,
+        **changes,
     }
-    return Outcome(**{**fields, **changes})
 
 
-def sample(study: str, variant: str, tau_z: float, deltas: Sequence[float | None], **changes: Any) -> list[Outcome]:
+def sample(study: str, variant: str, tau_z: float, deltas: Sequence[float | None], **changes: Any) -> list[Row]:
     """One run for each Delta%."""
-    return [outcome(study, variant, tau_z, delta, seed=42 + i, **changes) for i, delta in enumerate(deltas)]
+    return [a_run(study, variant, tau_z, delta, seed=42 + i, **changes) for i, delta in enumerate(deltas)]
 
 
 def around(mean: float, std: float, n: int = 10) -> list[float]:
@@ -65,35 +66,31 @@ def around(mean: float, std: float, n: int = 10) -> list[float]:
     return [mean + scale * rank for rank in ranks]
 
 
-def references(study: str, tau_z: float, condition: str = "") -> list[Reference]:
+def controllers(study: str, tau_z: float, condition: str = "") -> list[Row]:
     """Four controllers."""
-    figures = {"baseline": 0.0, "best_constant": -34.0, "feedforward": -58.0, "clairvoyant": -60.0}
+    reached = {"baseline": 0.0, "best_constant": -34.0, "feedforward": -58.0, "clairvoyant": -60.0}
+    place = {"study": study, "preset": "paper", "variant": "", "tau_z": tau_z, "condition": condition}
+    others = {"max_error": 0.3, "torque_rms": 10.0, "torque_tv": 900.0}
     return [
-        Reference(
-            study=study,
-            preset="paper",
-            variant="",
-            tau_z=tau_z,
-            condition=condition,
-            controller=name,
-            rmse=BASELINE * (1 + delta / 100),
-            delta_pct=delta,
-            headroom_closed=-(delta + 34) / 26,
-            max_error=0.3,
-            torque_rms=10.0,
-            torque_tv=900.0,
-        )
-        for name, delta in figures.items()
+        {
+            **place,
+            "controller": name,
+            "rmse": BASELINE * (1 + delta / 100),
+            "delta_pct": delta,
+            "headroom_closed": -(delta + 34) / 26,
+            **others,
+        }
+        for name, delta in reached.items()
     ]
 
 
-def material(*samples: Sequence[Outcome], compare: str | Mapping[str, str] | None = None) -> Material:
-    """The studies that these outcomes make, with the controllers of their regimes."""
-    outcomes = [each for runs in samples for each in runs]
+def dataset_of(*samples: Sequence[Row], compare: str | Mapping[str, str] | None = None) -> Dataset:
+    """The studies that these runs make, with the controllers of their regimes."""
+    rows = [row for runs in samples for row in runs]
     studies = []
-    for name in dict.fromkeys(each.study for each in outcomes):
-        own = [each for each in outcomes if each.study == name]
-        variants = tuple(dict.fromkeys(each.variant for each in own))
+    for name in dict.fromkeys(row["study"] for row in rows):
+        own = [row for row in rows if row["study"] == name]
+        variants = tuple(dict.fromkeys(row["variant"] for row in own))
         studies.append(
             StudyRecord(
                 name=name,
@@ -102,15 +99,17 @@ def material(*samples: Sequence[Outcome], compare: str | Mapping[str, str] | Non
                 seeds=tuple(range(42, 52)),
                 variants=variants,
                 compare={} if isinstance(compare, str) and compare not in variants else comparisons(compare, variants),
-                regimes=tuple(dict.fromkeys((each.tau_z, each.window) for each in own)),
-                conditions={each.condition: {"words": each.condition} for each in own if each.condition},
+                regimes=tuple(dict.fromkeys((row["tau_z"], row["window"]) for row in own)),
+                conditions={row["condition"]: {"words": row["condition"]} for row in own if row["condition"]},
                 trained_by=(),
-                runs_wanted=len({each.folder for each in own}),
+                runs_wanted=len({row["folder"] for row in own}),
                 failed=(),
                 unread=(),
                 configuration={},
                 command=f"incrt study run {name}",
             )
         )
-    places = dict.fromkeys((each.study, each.tau_z, each.condition) for each in outcomes)
-    return Material(studies, outcomes, [each for place in places for each in references(*place)], {}, {}, [], [])
+    places = dict.fromkeys((row["study"], row["tau_z"], row["condition"]) for row in rows)
+    beside = [row for place in places for row in controllers(*place)]
+    frames = to_frame(rows, RUNS), to_frame(beside, CONTROLLERS)
+    return Dataset(studies, *frames, {}, {}, [], to_frame([], COMMANDS))

@@ -1,15 +1,15 @@
-"""Made-up material of a whole report: all studies, both presets, what runs leave on their way. Always the same."""
+"""Made-up data of a whole report: all studies, both presets, what runs leave on their way. Always the same."""
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import made_up
 import numpy as np
 
-from incrt.report.outcomes import Command, Episodes, History, Material, Outcome, Reference, StudyRecord
-from incrt.report.reading import cell_name, command_for
+from incrt.report.data import Dataset, History, StudyRecord, cell_name, command_for
+from incrt.report.schema import COMMANDS, CONTROLLERS, RUNS, Row, to_frame
+from incrt.storage.records import Command, Episodes
 from incrt.studies.study import comparisons
 from incrt.tuning import BESIDE_STUDIES
 
@@ -53,31 +53,32 @@ _CONTROLLERS = {
 }
 
 
-def report_material(
+def report_dataset(
     presets: Sequence[str] = ("paper", "memory"),
     studies: Mapping[str, tuple[tuple[str, ...], Mapping[float, int]]] = STUDIES,
     seeds: int = 10,
-) -> Material:
+) -> Dataset:
     """Everything that a report can be made of."""
     records = [_record(name, preset, *studies[name], seeds) for preset in presets for name in studies]
-    outcomes = [each for record in records for each in _outcomes(record)]
-    references = [
-        _reference(record, tau_z, condition, controller)
+    rows = [row for record in records for row in _rows(record)]
+    controllers = [
+        _controller(record, tau_z, condition, controller)
         for record in records
         for tau_z, _ in record.regimes
         for condition in ("", *record.conditions)
         for controller in _CONTROLLERS[record.preset]
     ]
-    by_folder = {each.folder: each for each in outcomes}
+    by_folder = {row["folder"]: row for row in rows}
     episodes = {
         folder: _episodes(run)
         for folder, run in by_folder.items()
-        if run.seed == 44 and run.variant == "runtime" and run.is_sound
+        if (run["seed"], run["variant"], run["failure"]) == (44, "runtime", None)
     }
     made_by = [{"incrt": "0.1.0", "commit": "0123456", "device": "made up"}]
     commands = [Command("main", "memory", "42-51", 128, "2026-01-01 12:00 UTC", 100.0, 30, 50.0, 30.0, 15.0)]
     histories = {key: _history(run) for key, run in by_folder.items()}
-    return Material(records, outcomes, references, histories, episodes, made_by, commands)
+    frames = to_frame(rows, RUNS), to_frame(controllers, CONTROLLERS)
+    return Dataset(records, *frames, histories, episodes, made_by, to_frame(map(vars, commands), COMMANDS))
 
 
 def _record(name: str, preset: str, variants: tuple[str, ...], regimes: Mapping[float, int], seeds: int) -> StudyRecord:
@@ -111,18 +112,18 @@ def _random(*words: object) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(repr(words).encode()))
 
 
-def _outcomes(record: StudyRecord) -> list[Outcome]:
+def _rows(record: StudyRecord) -> list[Row]:
     found = []
     for variant in record.variants:
         for tau_z, window in record.regimes:
             for seed in record.seeds:
-                run = _outcome(record, variant, tau_z, window, seed)
+                run = _run(record, variant, tau_z, window, seed)
                 found.append(run)
                 found += [_under(run, condition) for condition in record.conditions]
     return found
 
 
-def _outcome(record: StudyRecord, variant: str, tau_z: float, window: int, seed: int) -> Outcome:
+def _run(record: StudyRecord, variant: str, tau_z: float, window: int, seed: int) -> Row:
     own = _SAME.get(variant, variant)
     random = _random(record.preset, own, tau_z, seed)
     # The mean differs by variant and regime, the spread by preset.
@@ -133,7 +134,7 @@ def _outcome(record: StudyRecord, variant: str, tau_z: float, window: int, seed:
     growing = not own.startswith("static") and own not in {"deep", "gru", "lstm", "none"}
     words = own.replace(",", "").split()
     cap = int(words[1]) if words[0] == "K_max" else 8
-    return made_up.outcome(
+    return made_up.a_run(
         record.name,
         variant,
         tau_z,
@@ -152,50 +153,51 @@ def _outcome(record: StudyRecord, variant: str, tau_z: float, window: int, seed:
     )
 
 
-def _under(run: Outcome, condition: str) -> Outcome:
-    worse = _random(condition).uniform(0, 40)
-    return replace(run, condition=condition, delta_pct=None if run.delta_pct is None else run.delta_pct + worse)
+def _under(run: Row, condition: str) -> Row:
+    worse, delta = _random(condition).uniform(0, 40), run["delta_pct"]
+    return {**run, "condition": condition, "delta_pct": None if delta is None else delta + worse}
 
 
-def _reference(record: StudyRecord, tau_z: float, condition: str, controller: str) -> Reference:
+def _controller(record: StudyRecord, tau_z: float, condition: str, controller: str) -> Row:
     preset = record.preset
     delta = _CONTROLLERS[preset][controller] * (1 - 0.01 * tau_z)
     best, least = _CONTROLLERS[preset]["best_constant"], _CONTROLLERS[preset]["clairvoyant"]
     closed = (_CONTROLLERS[preset][controller] - best) / (least - best)
     rmse = 0.13 * (1 + delta / 100)
-    return Reference(record.name, preset, "", tau_z, condition, controller, rmse, delta, closed, 0.3, 10.0, 900.0)
+    values = (record.name, preset, "", tau_z, condition, controller, rmse, delta, closed, 0.3, 10.0, 900.0)
+    return dict(zip((column.name for column in CONTROLLERS), values, strict=True))
 
 
-def _history(run: Outcome) -> History:
-    random = _random(run.folder)
-    length = 40_000 if run.seed == 42 else 50_000  # one seed is shorter than the others
+def _history(run: Row) -> History:
+    random = _random(run["folder"])
+    length = 40_000 if run["seed"] == 42 else 50_000  # one seed is shorter than the others
     steps = np.arange(500.0, length + 1, 500)
     returns = -100 * np.exp(-steps / 9000) - 12 + random.normal(size=len(steps))
     returns[0] = np.nan
-    grows = np.arange(1500.0, 1500 + 3000 * run.grows, 3000)
+    grows = np.arange(1500.0, 1500 + 3000 * run["grows"], 3000)
     checks = steps[2:]
     heads = 1 + np.searchsorted(grows, checks, side="right")
-    active = np.arange(run.k_max) < heads[:, None]
+    active = np.arange(run["k_max"]) < heads[:, None]
     weights = active * random.uniform(0.7, 1.3, size=active.shape)
     return History(
-        k_init=1 if run.grows else max(run.heads, 1),
+        k_init=1 if run["grows"] else max(run["heads"], 1),
         steps=steps,
         returns=returns,
         event_steps=grows,
-        event_actions=("grow",) * run.grows,
-        event_heads=np.arange(2.0, run.grows + 2),
-        check_steps=checks if run.heads else checks[:0],
-        ranks=(11 + random.normal(size=len(checks)) * 0.5) if run.heads else checks[:0],
-        shares=weights / weights.sum(axis=1, keepdims=True) if run.heads else np.zeros((0, run.k_max)),
+        event_actions=("grow",) * run["grows"],
+        event_heads=np.arange(2.0, run["grows"] + 2),
+        check_steps=checks if run["heads"] else checks[:0],
+        ranks=(11 + random.normal(size=len(checks)) * 0.5) if run["heads"] else checks[:0],
+        shares=weights / weights.sum(axis=1, keepdims=True) if run["heads"] else np.zeros((0, run["k_max"])),
     )
 
 
-def _episodes(run: Outcome) -> Episodes:
-    random = _random(run.folder, "episodes")
+def _episodes(run: Row) -> Episodes:
+    random = _random(run["folder"], "episodes")
     payloads, time = np.array([0.0, 0.375, 0.75, 1.125, 1.5]), np.arange(500) / 100
     q_d = np.tile(np.stack([0.5 * np.sin(time), 0.3 * np.sin(1.5 * time)], axis=-1), (5, 1, 1))
     error = 0.05 * (1 + payloads[:, None, None]) * np.cos(2 * time)[None, :, None] * np.array([1.0, 0.7])
-    weights = random.uniform(size=(25, run.heads, run.window)) ** 3 * np.linspace(0.2, 1, run.window)
+    weights = random.uniform(size=(25, run["heads"], run["window"])) ** 3 * np.linspace(0.2, 1, run["window"])
     return Episodes(
         payloads=payloads,
         time=time,
