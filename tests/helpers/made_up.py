@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from incrt.report.data import Dataset, StudyRecord
 from incrt.report.schema import COMMANDS, CONTROLLERS, RUNS, Row, to_frame
 from incrt.studies.study import comparisons
@@ -52,6 +54,17 @@ def a_run(study: str, variant: str, tau_z: float, delta: float | None, **changes
         "beta": 2.5,
         **changes,
     }
+
+
+def but(row: Row, **changes: Any) -> Row:
+    """The same row, but for some columns."""
+    return {**row, **changes}
+
+
+def altered(frame: pl.DataFrame, where: pl.Expr | bool, **changes: Any) -> pl.DataFrame:
+    """The same rows, but for some columns of some of them."""
+    new = {name: pl.lit(value, frame.schema[name]) for name, value in changes.items()}
+    return frame.with_columns(**{name: pl.when(where).then(value).otherwise(name) for name, value in new.items()})
 
 
 def sample(study: str, variant: str, tau_z: float, deltas: Sequence[float | None], **changes: Any) -> list[Row]:

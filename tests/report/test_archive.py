@@ -10,47 +10,51 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
-from made_up import outcome
-from made_up_report import MIDDLE, STUDIES, report_material
+from made_up import a_run
+from made_up_report import MIDDLE, STUDIES, report_dataset
 
 from incrt.cli import main
 from incrt.files import write_whole
 from incrt.report.archive import is_archive, read_archive, write_archive
 from incrt.report.build import build_report
-from incrt.report.charts import make_charts
-from incrt.report.charts.chart import Chart
 from incrt.report.claims import judge
+from incrt.report.data import Dataset, History
 from incrt.report.drawn import only_drawn
-from incrt.report.outcomes import Episodes, History, Material
-from incrt.report.tables.of_claims import claims_table
+from incrt.report.figures.all_charts import make_charts
+from incrt.report.figures.chart import Chart
+from incrt.report.schema import RUNS, to_frame
+from incrt.report.selection import SOUND, Runs
+from incrt.report.tables import claims_table
 from incrt.report.tables.table import to_csv, to_latex
+from incrt.storage.records import Episodes
 
 FILES = ("runs.csv", "references.csv", "commands.csv", "histories.npz", "episodes.npz", "record.json")
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
+def dataset() -> Dataset:
     """Two studies that share runs, one with conditions, and runs whose figures or words are hard to write."""
-    found = report_material(("memory",), {name: STUDIES[name] for name in ("main", "static", "robustness")}, seeds=4)
+    found = report_dataset(("memory",), {name: STUDIES[name] for name in ("main", "static", "robustness")}, seeds=4)
     odd = [
-        outcome("main", "runtime", 2.0, None, preset="memory", seed=60, failure='said "no",\nthen, nothing'),
-        outcome("main", "runtime", 5.0, -80.0, preset="memory", seed=61, largest_grow_jump=math.inf, inside=None),
+        a_run("main", "runtime", 2.0, None, preset="memory", seed=60, failure='said "no",\nthen, nothing'),
+        a_run("main", "runtime", 5.0, -80.0, preset="memory", seed=61, largest_grow_jump=math.inf, inside=None),
     ]
-    return replace(found, outcomes=[*found.outcomes, *odd], title="Made up & more")
+    return replace(found, runs=pl.concat([found.runs, to_frame(odd, RUNS)]), title="Made up & more")
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of one regime of one study; to draw more takes long."""
     folder = tmp_path_factory.mktemp("made") / "report"
-    build_report(report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=3), folder)
+    build_report(report_dataset(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=3), folder)
     return folder
 
 
 @pytest.fixture
-def archive(material: Material, tmp_path: Path) -> Path:
-    write_archive(only_drawn(material), tmp_path / "kept")
+def archive(dataset: Dataset, tmp_path: Path) -> Path:
+    write_archive(only_drawn(dataset), tmp_path / "kept")
     return tmp_path / "kept"
 
 
@@ -75,15 +79,15 @@ def test_a_report_made_from_its_own_folder_is_the_same(report: Path, tmp_path: P
 
 
 def test_a_report_that_was_cut_off_can_be_made_again(
-    material: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("incrt.report.build.render", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        build_report(material, tmp_path)
-    assert len(read_archive(tmp_path).outcomes) == len(material.outcomes)
+        build_report(dataset, tmp_path)
+    assert len(read_archive(tmp_path).runs) == len(dataset.runs)
 
 
 def test_a_report_is_made_again_where_it_is_and_keeps_its_title(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +101,7 @@ def test_a_report_is_made_again_where_it_is_and_keeps_its_title(archive: Path, m
 
 
 def test_what_an_earlier_report_had_more_of_is_removed(
-    material: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
     stale = [tmp_path / "tables" / "paper" / "study-old.csv", tmp_path / "figures" / "memory" / "old.svg"]
@@ -105,26 +109,28 @@ def test_what_an_earlier_report_had_more_of_is_removed(
     for path in (*stale, *own):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
-    build_report(material, tmp_path)
+    build_report(dataset, tmp_path)
     tables = set((tmp_path / "tables").glob("*/*.csv"))
-    build_report(material, tmp_path)
+    build_report(dataset, tmp_path)
     assert set((tmp_path / "tables").glob("*/*.csv")) == tables
     assert len(tables) > 3
     assert not any(path.exists() for path in stale)
     assert all(path.exists() for path in own)
 
 
-def test_what_is_kept_is_read_back(material: Material, archive: Path) -> None:
-    kept, found = only_drawn(material), read_archive(archive)
-    for name in ("studies", "outcomes", "references", "commands", "made_by", "title"):
-        assert getattr(found, name) == getattr(material, name)
+def test_what_is_kept_is_read_back(dataset: Dataset, archive: Path) -> None:
+    kept, found = only_drawn(dataset), read_archive(archive)
+    for name in ("studies", "made_by", "title"):
+        assert getattr(found, name) == getattr(dataset, name)
+    for name in ("runs", "controllers", "commands"):
+        assert getattr(found, name).equals(getattr(dataset, name))
     for one, other in ((found, kept), (only_drawn(kept), kept)):
         assert list(one.histories) == list(other.histories)
         assert list(one.episodes) == list(other.episodes)
         assert all(same(one.histories[name], other.histories[name]) for name in other.histories)
         assert all(same(one.episodes[name], other.episodes[name]) for name in other.episodes)
     rounded = next(iter(kept.histories.values()))
-    exact = material.histories[next(iter(kept.histories))]
+    exact = dataset.histories[next(iter(kept.histories))]
     assert np.allclose(rounded.returns, exact.returns, rtol=1e-6, equal_nan=True)
     assert rounded.steps.tolist() == exact.steps.tolist()
 
@@ -137,34 +143,34 @@ def test_a_record_of_the_version_before_is_read(archive: Path, before: str | Non
     assert static.compare == (dict.fromkeys(STUDIES["static"][0][1:], before) if before else {})
 
 
-def test_nothing_at_all_is_read_back(material: Material, tmp_path: Path) -> None:
-    write_archive(replace(material, histories={}, episodes={}, commands=[]), tmp_path)
+def test_nothing_at_all_is_read_back(dataset: Dataset, tmp_path: Path) -> None:
+    write_archive(replace(dataset, histories={}, episodes={}, commands=dataset.commands.clear()), tmp_path)
     found = read_archive(tmp_path)
-    assert (found.histories, found.episodes, found.commands) == ({}, {}, [])
+    assert (found.histories, found.episodes, len(found.commands)) == ({}, {}, 0)
+    assert found.commands.schema == dataset.commands.schema
 
 
-def test_only_what_is_drawn_is_kept(material: Material) -> None:
-    kept = only_drawn(material)
-    runs = {each.folder: each for each in material.outcomes}
-    assert material.histories.keys() - kept.histories.keys() == {
-        folder for folder in material.histories if not runs[folder].is_sound
-    }
+def test_only_what_is_drawn_is_kept(dataset: Dataset) -> None:
+    kept = only_drawn(dataset)
+    runs = {row["folder"]: row for row in dataset.runs.iter_rows(named=True)}
+    lost = set(dataset.runs.filter(~SOUND)["folder"])
+    assert dataset.histories.keys() - kept.histories.keys() == lost & dataset.histories.keys()
     ranked = [folder for folder, history in kept.histories.items() if len(history.ranks)]
-    assert {(runs[folder].variant, len(kept.histories[folder].event_steps)) for folder in ranked} == {("runtime", 7)}
+    assert {(runs[folder]["variant"], len(kept.histories[folder].event_steps)) for folder in ranked} == {("runtime", 7)}
     assert len(ranked) == 12
-    assert sorted(runs[name].tau_z for name, each in kept.histories.items() if each.shares.size) == [1.0, 2.0, 5.0]
+    assert sorted(runs[name]["tau_z"] for name, each in kept.histories.items() if each.shares.size) == [1.0, 2.0, 5.0]
 
 
 def test_charts_draw_nothing_that_is_left_out() -> None:
-    material = report_material(seeds=4)
-    some = next(iter(material.episodes.values()))
+    dataset = report_dataset(seeds=4)
+    some = next(iter(dataset.episodes.values()))
     # More runs have episodes than are shown, but not always the one whose heads are.
-    known = {each.folder: some for each in material.outcomes if each.is_sound and each.seed % 2}
-    material = replace(material, episodes=known)
-    kept = only_drawn(material)
+    known = dict.fromkeys(dataset.runs.filter(SOUND, pl.col("seed") % 2 == 1)["folder"], some)
+    dataset = replace(dataset, episodes=known)
+    kept = only_drawn(dataset)
     assert len(kept.episodes) == 6
     for preset in ("paper", "memory"):
-        charts, again = make_charts(material, preset), make_charts(kept, preset)
+        charts, again = make_charts(Runs(dataset, preset)), make_charts(Runs(kept, preset))
         assert [chart.caption for chart in again] == [chart.caption for chart in charts]
         for one, other in zip(numbers(again), numbers(charts), strict=True):
             assert np.allclose(one, other, rtol=1e-5, atol=1e-5, equal_nan=True)
@@ -179,10 +185,10 @@ def numbers(charts: list[Chart]) -> list[Any]:
 
 
 def test_a_run_takes_little_room(tmp_path: Path) -> None:
-    material = only_drawn(report_material(seeds=5))
-    write_archive(material, tmp_path)
-    assert (tmp_path / "histories.npz").stat().st_size < 600 * len(material.histories)
-    assert (tmp_path / "runs.csv").stat().st_size < 300 * len(material.outcomes)
+    dataset = only_drawn(report_dataset(seeds=5))
+    write_archive(dataset, tmp_path)
+    assert (tmp_path / "histories.npz").stat().st_size < 600 * len(dataset.histories)
+    assert (tmp_path / "runs.csv").stat().st_size < 300 * len(dataset.runs)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -222,7 +228,11 @@ def without(name: str) -> Callable[[bytes], bytes]:
     [
         ("runs.csv", lambda content: content[:-1], "ends in the middle of a line"),
         ("runs.csv", lambda content: content[: content[:-1].rindex(b"\n") + 1], r"has \d+ rows, but record.json says"),
-        ("runs.csv", lambda content: content.replace(b",50000,", b",many,", 1), "line 2: invalid literal"),
+        (
+            "runs.csv",
+            lambda content: content.replace(b",50000,", b",many,", 1),
+            "line 2: steps must be a whole number, got 'many'",
+        ),
         ("runs.csv", lambda content: content.replace(b",True,", b",yes,", 1), "must be True or False, got 'yes'"),
         ("runs.csv", lambda content: content.replace(b"\nmain,", b"\nmian,", 1), "study 'mian', preset .*, is not in"),
         ("runs.csv", lambda content: content.replace(b",runtime,", b",rutnime,", 1), "variant 'rutnime', is not in"),
@@ -256,7 +266,7 @@ def test_commands_of_a_version_that_knew_no_part_are_read(archive: Path) -> None
     lines = path.read_text().splitlines()
     path.write_text("".join(line.removesuffix(",part").removesuffix(",") + "\n" for line in lines))
     assert "part" not in path.read_text()
-    assert read_archive(archive).commands == found
+    assert read_archive(archive).commands.equals(found)
     path.write_text(path.read_text().replace(",evaluate_s", "", 1))
     with pytest.raises(ValueError, match=r"first line must be study,preset,.*,evaluate_s,part"):
         read_archive(archive)
@@ -287,8 +297,8 @@ def test_studies_count_more_than_a_report_in_the_same_folder(archive: Path) -> N
     assert not is_archive(archive)
 
 
-def test_the_table_of_claims_says_what_is_judged(material: Material, report: Path) -> None:
-    verdicts = judge(material, "memory")
+def test_the_table_of_claims_says_what_is_judged(dataset: Dataset, report: Path) -> None:
+    verdicts = judge(Runs(dataset, "memory"))
     table = claims_table(verdicts, "memory")
     rows = list(csv.DictReader(io.StringIO(to_csv(table))))
     for row, verdict in zip(rows, verdicts, strict=True):
@@ -304,27 +314,23 @@ def test_the_table_of_claims_says_what_is_judged(material: Material, report: Pat
 
 
 def test_cells_have_the_means_of_what_else_is_measured(
-    material: Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
-    build_report(material, tmp_path)
+    build_report(dataset, tmp_path)
     cells = list(csv.DictReader(io.StringIO((tmp_path / "cells.csv").read_text())))
     place = {"study": "static", "variant": "static K=7", "tau_z": "5.0", "condition": ""}
     (cell,) = [each for each in cells if place.items() <= each.items()]
-    runs = [
-        each
-        for each in material.outcomes
-        if (each.study, each.variant, each.tau_z, each.condition) == ("static", "static K=7", 5.0, "")
-    ]
-    sound = [each for each in runs if each.is_sound]
+    runs = dataset.runs.filter(study="static", variant="static K=7", tau_z=5.0, condition="")
+    sound = runs.filter(SOUND)
     assert (len(runs), len(sound), cell["diverged"]) == (4, 3, "1")
-    assert float(cell["success_rate"]) == sum(each.success for each in runs) / 4
-    assert float(cell["headroom_closed"]) == pytest.approx(np.mean([each.headroom_closed or 0.0 for each in sound]))
+    assert float(cell["success_rate"]) == runs["success"].sum() / 4
+    assert float(cell["headroom_closed"]) == pytest.approx(sound["headroom_closed"].mean())
     assert (float(cell["max_error"]), float(cell["torque_tv"])) == (0.3, 1000.0)
 
 
 def test_an_interrupt_leaves_no_mixture_of_old_and_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = (report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=seeds) for seeds in (2, 3))
+    old, new = (report_dataset(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=seeds) for seeds in (2, 3))
     write_archive(only_drawn(old), tmp_path / "results")
     renamed, replace_file = [], Path.replace
 
@@ -337,7 +343,7 @@ def test_an_interrupt_leaves_no_mixture_of_old_and_new(tmp_path: Path, monkeypat
     monkeypatch.setattr(Path, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_archive(only_drawn(new), tmp_path / "results")
-    assert read_archive(tmp_path / "results").outcomes == new.outcomes
+    assert read_archive(tmp_path / "results").runs.equals(new.runs)
     assert not list(tmp_path.rglob("*.aside"))
 
 
@@ -371,7 +377,7 @@ def test_what_was_removed_while_it_was_written_is_not_taken_for_written(
 
 
 def test_a_disk_that_is_full_leaves_the_old_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old, new = (report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=seeds) for seeds in (2, 3))
+    old, new = (report_dataset(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=seeds) for seeds in (2, 3))
     write_archive(only_drawn(old), tmp_path / "results")
     calls = iter((None, None, OSError(28, "No space left on device")))
 
@@ -382,5 +388,5 @@ def test_a_disk_that_is_full_leaves_the_old_archive(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("incrt.files.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_archive(only_drawn(new), tmp_path / "results")
-    assert read_archive(tmp_path / "results").outcomes == old.outcomes
+    assert read_archive(tmp_path / "results").runs.equals(old.runs)
     assert not list(tmp_path.rglob("*.aside"))

@@ -1,47 +1,40 @@
 """Charts hold the figures of the rows they are made from, and are drawn as files and for the page."""
 
 import json
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
-from made_up_report import STUDIES, report_material
+from made_up_report import STUDIES, report_dataset
 from plotly import graph_objects
 
 from incrt.report import paper
-from incrt.report.charts import make_charts
-from incrt.report.charts.chart import Chart, Panel, Series, all_series, legend
-from incrt.report.charts.colours import COLOURS, GREY, LINES, looks, ordered_colours
-from incrt.report.charts.curves import mean_curve
-from incrt.report.charts.interactive import MOST_POINTS, chart_json
-from incrt.report.charts.still import write_all_stills, write_stills
-from incrt.report.outcomes import Material, Outcome
-from incrt.report.selection import representative
+from incrt.report.data import Dataset
+from incrt.report.figures.all_charts import make_charts
+from incrt.report.figures.chart import Chart, Panel, Series
+from incrt.report.figures.style import COLOURS, GREY, LINES, looks, ordered_colours
+from incrt.report.curves import mean_curve
+from incrt.report.figures.interactive import MOST_POINTS, chart_json
+from incrt.report.figures.still import write_all_stills, write_stills
+from incrt.report.selection import SOUND, Runs, deltas, representative
 from incrt.report.statistics import summarise
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
-    return report_material()
+def dataset() -> Dataset:
+    return report_dataset()
 
 
 @pytest.fixture(scope="module")
-def charts(material: Material) -> dict[str, Chart]:
-    return {chart.name: chart for chart in make_charts(material, "paper")}
+def charts(dataset: Dataset) -> dict[str, Chart]:
+    return {chart.name: chart for chart in make_charts(Runs(dataset, "paper"))}
 
 
-def rows(material: Material, study: str, variant: str, tau_z: float, condition: str = "") -> list[Outcome]:
-    place = ("paper", study, variant, tau_z, condition)
-    return [
-        each
-        for each in material.outcomes
-        if (each.preset, each.study, each.variant, each.tau_z, each.condition) == place and each.is_sound
-    ]
-
-
-def deltas(found: Sequence[Outcome]) -> list[float]:
-    return [each.delta_pct for each in found if each.delta_pct is not None]
+def rows(dataset: Dataset, study: str, variant: str, tau_z: float, condition: str = "") -> pl.DataFrame:
+    place = {"preset": "paper", "study": study, "variant": variant, "tau_z": tau_z, "condition": condition}
+    return dataset.runs.filter(SOUND, **place)
 
 
 def series_of(chart: Chart, kind: str, variant: str, tau_z: float, *, hollow: bool = False) -> Series:
@@ -62,11 +55,11 @@ def test_the_papers_figures_come_first_and_all_studies_are_shown(charts: dict[st
 
 @pytest.mark.parametrize("tau_z", [1.0, 2.0, 5.0])
 def test_comparison_has_means_intervals_and_the_papers_figures(
-    material: Material, charts: dict[str, Chart], tau_z: float
+    dataset: Dataset, charts: dict[str, Chart], tau_z: float
 ) -> None:
     chart = charts["figure-3-comparison"]
     for study, variant in (("main", "runtime"), ("static", "static K=7"), ("static", "static K=8")):
-        sample = deltas(rows(material, study, variant, tau_z))
+        sample = deltas(rows(dataset, study, variant, tau_z))
         expected, bar = summarise(sample), series_of(chart, "bar", variant, tau_z)
         assert bar.low is not None
         assert bar.high is not None
@@ -76,34 +69,34 @@ def test_comparison_has_means_intervals_and_the_papers_figures(
     assert printed is not None
     assert series_of(chart, "bar", "runtime", tau_z, hollow=True).y[0] == printed.mean
     references = {
-        each.controller.replace("_", " "): each.delta_pct
-        for each in material.references
-        if (each.preset, each.tau_z, each.condition) == ("paper", tau_z, "") and each.controller != "baseline"
+        row["controller"].replace("_", " "): row["delta_pct"]
+        for row in dataset.controllers.filter(preset="paper", tau_z=tau_z, condition="").iter_rows(named=True)
+        if row["controller"] != "baseline"
     }
-    lines = {each.label: each.y[0] for each in all_series(chart) if each.kind == "line" and each.tau_z == tau_z}
+    lines = {each.label: each.y[0] for each in chart.series if each.kind == "line" and each.tau_z == tau_z}
     assert lines == references
 
 
-def test_a_run_that_failed_is_not_counted(material: Material, charts: dict[str, Chart]) -> None:
-    assert len(rows(material, "static", "static K=7", 5.0)) == 9
+def test_a_run_that_failed_is_not_counted(dataset: Dataset, charts: dict[str, Chart]) -> None:
+    assert len(rows(dataset, "static", "static K=7", 5.0)) == 9
     assert "n = 9" in series_of(charts["figure-3-comparison"], "bar", "static K=7", 5.0).notes[0]
 
 
-def test_strip_has_a_dot_a_seed_and_a_bar_at_the_mean(material: Material, charts: dict[str, Chart]) -> None:
-    expected = deltas(rows(material, "main", "runtime", 2.0))
+def test_strip_has_a_dot_a_seed_and_a_bar_at_the_mean(dataset: Dataset, charts: dict[str, Chart]) -> None:
+    expected = deltas(rows(dataset, "main", "runtime", 2.0))
     dots = series_of(charts["figure-4-seeds"], "points", "runtime", 2.0)
     assert sorted(dots.y) == sorted(expected)
     assert len(set(dots.x)) == len(dots.x)
     assert series_of(charts["figure-4-seeds"], "line", "runtime", 2.0).y[0] == pytest.approx(np.mean(expected))
 
 
-def test_heads_of_the_run_in_the_middle(material: Material, charts: dict[str, Chart]) -> None:
-    found = rows(material, "main", "runtime", 5.0)
+def test_heads_of_the_run_in_the_middle(dataset: Dataset, charts: dict[str, Chart]) -> None:
+    found = rows(dataset, "main", "runtime", 5.0)
     middle = representative(found)
     assert middle is not None
-    assert middle.delta_pct == sorted(deltas(found))[4]
+    assert middle["delta_pct"] == sorted(deltas(found))[4]
     panel = charts["figure-5-heads"].panels[2]
-    assert f"seed {middle.seed}" in panel.title
+    assert f"seed {middle['seed']}" in panel.title
     events, printed, heads = panel.series
     assert (printed.x.tolist(), printed.y.tolist()) == (
         heads.x.tolist(),
@@ -114,9 +107,9 @@ def test_heads_of_the_run_in_the_middle(material: Material, charts: dict[str, Ch
     assert np.unique(events.x).tolist() == list(range(1500, 19501, 3000))
 
 
-def test_sweeps_have_means_spreads_and_the_papers(material: Material, charts: dict[str, Chart]) -> None:
+def test_sweeps_have_means_spreads_and_the_papers(dataset: Dataset, charts: dict[str, Chart]) -> None:
     means, spreads = charts["figure-6-cap"].panels
-    sample = deltas(rows(material, "k_max", "K_max 16", 2.0))
+    sample = deltas(rows(dataset, "k_max", "K_max 16", 2.0))
     ours = [each for each in means.series if each.variant == "K_max 16" and not each.hollow]
     assert [each.kind for each in ours] == ["points", "points"]
     assert ours[0].y.tolist() == sample
@@ -128,10 +121,10 @@ def test_sweeps_have_means_spreads_and_the_papers(material: Material, charts: di
     assert [name for _, name in charts["figure-7-cooldown"].panels[0].x_ticks] == list(STUDIES["grace"][0])
 
 
-def test_any_study_is_compared_in_error_and_headroom(material: Material, charts: dict[str, Chart]) -> None:
+def test_any_study_is_compared_in_error_and_headroom(dataset: Dataset, charts: dict[str, Chart]) -> None:
     error, headroom = charts["results-encoders"].panels
-    found = rows(material, "encoders", "gru", 1.0)
-    for panel, sample in ((error, deltas(found)), (headroom, [each.headroom_closed for each in found])):
+    found = rows(dataset, "encoders", "gru", 1.0)
+    for panel, sample in ((error, deltas(found)), (headroom, found["headroom_closed"].to_list())):
         dots, mean = (each for each in panel.series if each.variant == "gru" and each.tau_z == 1.0)
         assert dots.y.tolist() == sample
         assert mean.y[0] == pytest.approx(np.mean([value for value in sample if value is not None]))
@@ -139,11 +132,11 @@ def test_any_study_is_compared_in_error_and_headroom(material: Material, charts:
     assert [name for _, name in one_regime.x_ticks] == list(STUDIES["sensitivity"][0])
 
 
-def test_conditions_stand_on_an_axis(material: Material, charts: dict[str, Chart]) -> None:
+def test_conditions_stand_on_an_axis(dataset: Dataset, charts: dict[str, Chart]) -> None:
     panel = charts["conditions-robustness"].panels[1]
     place, name = panel.x_ticks[2]
     assert (panel.x_ticks[0][1], name) == ("as trained", "payload 3 kg")
-    sample = deltas(rows(material, "robustness", "runtime", 2.0, "payload 3 kg"))
+    sample = deltas(rows(dataset, "robustness", "runtime", 2.0, "payload 3 kg"))
     near = [each for each in panel.series if each.variant == "runtime" and abs(each.x[0] - place) < 0.5]
     assert near[0].y[0] == pytest.approx(np.mean(sample))
 
@@ -180,7 +173,7 @@ def test_rank_shares_episodes_and_attention(charts: dict[str, Chart]) -> None:
     shares = [each.high for each in charts["shares"].panels[0].series if each.high is not None]
     np.testing.assert_allclose(shares[-1], 1.0)
     tracking = charts["tracking-tau-2"]
-    assert [each.label for each in legend(tracking)][:2] == ["payload 0 kg", "payload 0.375 kg"]
+    assert [each.label for each in tracking.legend][:2] == ["payload 0 kg", "payload 0.375 kg"]
     position, error = tracking.panels[0], tracking.panels[2]
     np.testing.assert_allclose(position.series[-1].y - position.series[0].y, error.series[0].y)
     heat = charts["attention"].panels[0].heatmap
@@ -190,27 +183,29 @@ def test_rank_shares_episodes_and_attention(charts: dict[str, Chart]) -> None:
     np.testing.assert_allclose(heat.z.sum(axis=1), 1.0)
 
 
-def test_nothing_is_made_of_nothing(material: Material) -> None:
-    empty = Material(material.studies, (), (), {}, {}, (), ())
-    assert make_charts(empty, "paper") == []
-    assert make_charts(material, "unknown") == []
-    rows_alone = Material(material.studies, material.outcomes, (), {}, {}, (), ())
-    names = {chart.name for chart in make_charts(rows_alone, "paper")}
+def test_nothing_is_made_of_nothing(dataset: Dataset) -> None:
+    empty = replace(
+        dataset, runs=dataset.runs.clear(), controllers=dataset.controllers.clear(), histories={}, episodes={}
+    )
+    assert make_charts(Runs(empty, "paper")) == []
+    assert make_charts(Runs(dataset, "unknown")) == []
+    rows_alone = replace(empty, runs=dataset.runs)
+    names = {chart.name for chart in make_charts(Runs(rows_alone, "paper"))}
     assert "figure-3-comparison" in names
     assert not names & {"figure-5-heads", "rank", "shares", "attention", "learning-main"}
 
 
 def test_heads_are_shown_without_study_main() -> None:
-    material = report_material(["paper"], {"quick": (("gru", "eight", "nine"), {5.0: 20})}, seeds=2)
-    found = {chart.name: chart for chart in make_charts(material, "paper")}
+    dataset = report_dataset(["paper"], {"quick": (("gru", "eight", "nine"), {5.0: 20})}, seeds=2)
+    found = {chart.name: chart for chart in make_charts(Runs(dataset, "paper"))}
     for name in ("figure-5-heads", "rank", "shares"):
         assert found[name].studies == ("quick",)
-        assert {each.variant for each in all_series(found[name])} == {"eight"}
+        assert {each.variant for each in found[name].series} == {"eight"}
 
 
 def test_names_are_of_files_and_not_twice() -> None:
     studies = {"</script><b>": (("a/b", "$x$"), {2.0: 50}), "script b": (("a/b",), {2.0: 50})}
-    names = [chart.name for chart in make_charts(report_material(["paper"], studies, seeds=2), "paper")]
+    names = [chart.name for chart in make_charts(Runs(report_dataset(["paper"], studies, seeds=2), "paper"))]
     assert names[1:4] == ["results-script-b", "results-script-b-2", "learning-script-b"]
 
 
@@ -241,7 +236,7 @@ def test_stills_have_their_labels_and_are_always_the_same(charts: dict[str, Char
         assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         written = svg.read_text()
         assert charts[name].title in written
-        for series in legend(charts[name]):
+        for series in charts[name].legend:
             assert series.label in written
         for panel in charts[name].panels:
             assert panel.y_title in written
@@ -253,7 +248,7 @@ def test_stills_have_their_labels_and_are_always_the_same(charts: dict[str, Char
 def test_all_stills_are_written(
     charts: dict[str, Chart], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth_a_process: int
 ) -> None:
-    monkeypatch.setattr("incrt.report.charts.still._WORTH_A_PROCESS", worth_a_process)
+    monkeypatch.setattr("incrt.report.figures.still._WORTH_A_PROCESS", worth_a_process)
     chart = charts["learning-k-max"]
     folders = [tmp_path / name for name in "ab"]
     for folder in folders:

@@ -6,40 +6,41 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from made_up import WINDOWS, around, material, outcome, sample
+from made_up import WINDOWS, a_run, around, but, dataset_of, sample
 
 from incrt.report import paper
 from incrt.report.claims import judge
-from incrt.report.claims.verdicts import Verdict, all_of, sizeable
-from incrt.report.outcomes import Outcome
+from incrt.report.claims.rules import Verdict, all_of, sizeable
+from incrt.report.schema import Row
+from incrt.report.selection import Runs
 from incrt.report.statistics import rate
 from incrt.studies.study import comparisons
 
 SWEPT = [*sample("k_max", "K_max 4", 2.0, (-50, -51)), *sample("grace", "grace 1000", 2.0, (-50, -51))]
 
 
-def verdict(name: str, *samples: Sequence[Outcome], compare: str | None = None) -> Verdict:
-    (found,) = [each for each in judge(material(*samples, compare=compare), "paper") if each.claim.name == name]
+def verdict(name: str, *samples: Sequence[Row], compare: str | None = None) -> Verdict:
+    (found,) = [each for each in judge(Runs(dataset_of(*samples, compare=compare), "paper")) if each.claim.name == name]
     return found
 
 
-def main_runs(n: int = 10, std: float = 10.0) -> list[Outcome]:
+def main_runs(n: int = 10, std: float = 10.0) -> list[Row]:
     return [each for tau_z in WINDOWS for each in sample("main", "runtime", tau_z, around(-50, std, n))]
 
 
-def changed(runs: list[Outcome], **changes: object) -> list[Outcome]:
+def changed(runs: list[Row], **changes: object) -> list[Row]:
     """The same, but for the last one."""
-    return [*runs[:-1], dataclasses.replace(runs[-1], **changes)]  # type: ignore[arg-type]
+    return [*runs[:-1], but(runs[-1], **changes)]
 
 
 def test_without_runs_nothing_can_be_told_and_the_command_is_named() -> None:
-    found = judge(material(), "paper")
+    found = judge(Runs(dataset_of(), "paper"))
     assert len(found) == 26
     assert {each.judgement for each in found} == {"cannot tell"}
     assert {each.n for each in found} == {0}
     assert {each.is_open for each in found if each.claim.name != "prune bound"} == {True}
     assert all("incrt study run " in each.why for each in found)
-    assert {each.judgement for each in judge(material(main_runs()), "memory")} == {"cannot tell"}
+    assert {each.judgement for each in judge(Runs(dataset_of(main_runs()), "memory"))} == {"cannot tell"}
 
 
 def test_runs_like_the_papers_bear_the_paper_out() -> None:
@@ -62,8 +63,8 @@ def test_runs_like_the_papers_bear_the_paper_out() -> None:
         *sample("main", "runtime", 1.0, around(-46, 12, 30)),
         *sample("main", "runtime", 2.0, around(-51, 12, 30)),
     ]
-    narrow = [runs for runs in swept if runs[0].study != "main" or runs[0].tau_z == 5.0]
-    found = judge(material(*narrow, spread, *static, *usual, compare="default"), "paper")
+    narrow = [runs for runs in swept if runs[0]["study"] != "main" or runs[0]["tau_z"] == 5.0]
+    found = judge(Runs(dataset_of(*narrow, spread, *static, *usual, compare="default"), "paper"))
     open_ones = {each.claim.name for each in found if each.judgement != "holds"}
     assert open_ones == {"prune bound"}  # for nothing is pruned
 
@@ -100,12 +101,12 @@ def test_other_studies_do_not_stand_for_the_papers() -> None:
 
 
 def test_runs_that_were_given_up_leave_it_open() -> None:
-    made = material(main_runs())
+    made = dataset_of(main_runs())
     lost = dataclasses.replace(
         made.studies[0], failed=(("runs/runtime-x/seed-1", "its worker died"), ("runs/static-x/seed-1", "died"))
     )
     made = dataclasses.replace(made, studies=[lost])
-    found = {each.claim.name: each for each in judge(made, "paper")}
+    found = {each.claim.name: each for each in judge(Runs(made, "paper"))}
     for name in ("success", "baseline", "saturation", "schedule", "no prunes", "steady state"):
         assert found[name].judgement == "cannot tell"
         assert "1 more could not be trained" in found[name].why
@@ -245,11 +246,11 @@ def test_growing_matches_where_it_is_not_worse_by_more_than_a_twentieth(
 
 def test_a_sweep_takes_the_seeds_that_other_studies_have_of_its_settings() -> None:
     many = [
-        outcome("hundred", "runtime", 2.0, delta, seed=52 + i, folder=f"runs/a/seed-{52 + i}")
+        a_run("hundred", "runtime", 2.0, delta, seed=52 + i, folder=f"runs/a/seed-{52 + i}")
         for i, delta in enumerate(around(-45, 5, 90))
     ]
-    few = [outcome("k_max", "K_max 8", 2.0, -45.0, seed=42, folder="runs/a/seed-42")]
-    tested = dataclasses.replace(many[0], condition="payload 3 kg", delta_pct=50.0)
+    few = [a_run("k_max", "K_max 8", 2.0, -45.0, seed=42, folder="runs/a/seed-42")]
+    tested = but(many[0], condition="payload 3 kg", delta_pct=50.0)
     found = verdict("best of k_max", sample("k_max", "K_max 2", 2.0, around(-45, 5)), many, few, [tested])
     assert found.n == 10 + 91
 
@@ -280,29 +281,29 @@ def test_the_best_of_a_sweep(study: str, best: str, others: tuple[str, ...]) -> 
 
 
 def test_guarantees_hold_as_soon_as_they_were_seen_and_one_event_refutes() -> None:
-    run = outcome("main", "runtime", 5.0, -50)
+    run = a_run("main", "runtime", 5.0, -50)
     assert (verdict("growth", [run]).judgement, verdict("growth", [run]).n) == ("holds", 7)
     assert (
-        verdict("growth", [run, outcome("main", "runtime", 5.0, -50, largest_grow_jump=1e-9)]).judgement
+        verdict("growth", [run, a_run("main", "runtime", 5.0, -50, largest_grow_jump=1e-9)]).judgement
         == "does not hold"
     )
-    pruned = outcome("grace", "grace 1000", 2.0, -50, prunes=3, largest_prune_jump=0.9)
+    pruned = a_run("grace", "grace 1000", 2.0, -50, prunes=3, largest_prune_jump=0.9)
     assert (verdict("prune bound", [run, pruned]).judgement, verdict("prune bound", [run, pruned]).n) == ("holds", 3)
-    single = dataclasses.replace(pruned, worst_prune_jump=1.5)
+    single = but(pruned, worst_prune_jump=1.5)
     assert verdict("prune bound", [single]).ours == "largest jump 0.9 of its bound, of a single context 1.5 of it"
     assert verdict("prune bound", [single]).judgement == "holds"  # what is said is said of the mean
-    beyond = dataclasses.replace(pruned, largest_prune_jump=1.1)
+    beyond = but(pruned, largest_prune_jump=1.1)
     assert verdict("prune bound", [beyond]).judgement == "does not hold"
     assert verdict("prune bound", [run]).judgement == "cannot tell"
 
 
 def test_prunes_of_our_own_variants_do_not_speak_against_the_paper() -> None:
-    ours = outcome("sensitivity", "eps_prune 1e-2", 2.0, -50, prunes=1)
+    ours = a_run("sensitivity", "eps_prune 1e-2", 2.0, -50, prunes=1)
     assert verdict("no prunes", main_runs(), SWEPT, [ours]).judgement == "holds"
 
 
 def test_of_pruning_with_other_caps_and_cooldowns_nothing_is_said_without_runs() -> None:
-    caps = [each for each in SWEPT if each.study == "k_max"]
+    caps = [each for each in SWEPT if each["study"] == "k_max"]
     assert verdict("no prunes", main_runs()).why == "No run prunes, but there are none of study k_max and grace."
     found = verdict("no prunes", main_runs(), caps)
     assert (found.judgement, found.n) == ("cannot tell", 32)
@@ -381,19 +382,19 @@ def test_all_of() -> None:
 def test_proposition_3_speaks_of_runs_whose_rank_rested() -> None:
     moving = changed(main_runs(11), inside=False, rank_settled=False)
     assert (verdict("steady state", moving).judgement, verdict("steady state", moving).n) == ("holds", 32)
-    restless = [dataclasses.replace(each, rank_settled=False) for each in main_runs()]
+    restless = [but(each, rank_settled=False) for each in main_runs()]
     found = verdict("steady state", restless)
     assert (found.judgement, found.n) == ("cannot tell", 0)
     assert "30" in found.ours
 
 
 def test_a_setting_without_runs_leaves_it_open() -> None:
-    made = material(
+    made = dataset_of(
         *(sample("sensitivity", name, 2.0, around(-50, 2, 30)) for name in ("default", "N 500")), compare="default"
     )
     names = (*made.studies[0].variants, "N 2000")
     more = dataclasses.replace(made.studies[0], variants=names, compare=comparisons("default", names))
-    found = {each.claim.name: each for each in judge(dataclasses.replace(made, studies=[more]), "paper")}
+    found = {each.claim.name: each for each in judge(Runs(dataclasses.replace(made, studies=[more]), "paper"))}
     assert found["other settings"].judgement == "cannot tell"
     assert found["other settings"].why == "Not run: N 2000."
     assert found["other settings"].ours.startswith("1 of 1 within the margin, 1 without figures;")
@@ -418,7 +419,7 @@ def test_where_more_runs_diverged_with_a_setting_its_influence_cannot_be_told() 
     usual = sample("sensitivity", "default", 2.0, around(-50, 2, 30))
     other = [
         *sample("sensitivity", "N 500", 2.0, around(-50, 2, 29)),
-        outcome("sensitivity", "N 500", 2.0, None, seed=99),
+        a_run("sensitivity", "N 500", 2.0, None, seed=99),
     ]
     found = verdict("other settings", usual, other, compare="default")
     why = "The interval decides neither way, or more runs diverged on one side: N 500."
@@ -429,7 +430,7 @@ def test_settings_are_compared_with_all_seeds_of_the_usual_ones() -> None:
     """A fifth of a standard deviation: of ten and ten more cannot be excluded, of a hundred and ten it can."""
     usual, more = (
         [
-            outcome(study, variant, 2.0, delta, seed=first + i, folder=f"runs/a/seed-{first + i}")
+            a_run(study, variant, 2.0, delta, seed=first + i, folder=f"runs/a/seed-{first + i}")
             for i, delta in enumerate(around(-50, 4, n))
         ]
         for study, variant, first, n in [("sensitivity", "default", 42, 10), ("hundred", "default", 52, 90)]
@@ -463,9 +464,9 @@ def test_all_jumps_of_a_run_together_are_judged_by_each_run_that_was_concluded()
     assert verdict("all jumps", changed(main_runs(), cumulative_holds=False)).judgement == "does not hold"
     found = verdict("all jumps", changed(main_runs(), cumulative_holds=None))
     assert (found.judgement, found.n, found.ours) == ("holds", 29, "29/29 runs; prunes in them: 0")
-    quiet = [dataclasses.replace(each, grows=0) for each in main_runs()]
+    quiet = [but(each, grows=0) for each in main_runs()]
     assert verdict("all jumps", quiet).judgement == "cannot tell"  # there was no jump that could have been too large
-    unknown = [dataclasses.replace(each, cumulative_holds=None, beta=None) for each in main_runs()]
+    unknown = [but(each, cumulative_holds=None, beta=None) for each in main_runs()]
     for name in ("all jumps", "equidistribution"):
         found = verdict(name, unknown)
         assert found.is_open

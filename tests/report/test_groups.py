@@ -4,14 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_up_report import report_material
+from made_up import altered
+from made_up_report import report_dataset
 
-from incrt.report.charts import make_charts
-from incrt.report.charts.chart import Chart, all_series
-from incrt.report.charts.colours import looks
-from incrt.report.charts.still import write_stills
-from incrt.report.charts.view import groups
-from incrt.report.outcomes import Material
+from incrt.report.data import Dataset
+from incrt.report.figures.all_charts import make_charts
+from incrt.report.figures.chart import Chart
+from incrt.report.figures.style import looks
+from incrt.report.figures.still import write_stills
+from incrt.report.selection import Runs, groups
 from incrt.studies.study import load_study
 
 SEARCH = load_study("search", "paper")
@@ -20,22 +21,22 @@ MANY = tuple(f"v{number}" for number in range(21))
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
+def dataset() -> Dataset:
     """A study whose variants are compared with several, at two windows, and one of as many that are not."""
     studies = {"search": (SEARCH.variants, {5.0: 20}), "many": (MANY, {5.0: 20})}
-    found = report_material(["paper"], studies, seeds=3)
+    found = report_dataset(["paper"], studies, seeds=3)
     search, many = found.studies
     search = replace(search, compare=SEARCH.compare, regimes=((5.0, 20), (5.0, 50)))
     return replace(found, studies=[search, replace(many, compare={})])
 
 
 @pytest.fixture(scope="module")
-def charts(material: Material) -> dict[str, Chart]:
-    return {chart.name: chart for chart in make_charts(material, "paper")}
+def charts(dataset: Dataset) -> dict[str, Chart]:
+    return {chart.name: chart for chart in make_charts(Runs(dataset, "paper"))}
 
 
-def test_variants_are_grouped_by_what_they_are_compared_with(material: Material) -> None:
-    search, many = material.studies
+def test_variants_are_grouped_by_what_they_are_compared_with(dataset: Dataset) -> None:
+    search, many = dataset.studies
     assert list(groups(search).items()) == [
         (f"runtime{setting}", [f"{name}{setting}" for name in ("runtime", "static K=7", "K_max 2")])
         for setting in SETTINGS
@@ -85,12 +86,12 @@ def test_curves_of_one_panel_differ_in_colour_or_dash(charts: dict[str, Chart]) 
     assert "interval" not in charts["learning-many"].caption
 
 
-def test_reference_controllers_are_named_where_they_are_drawn(material: Material, charts: dict[str, Chart]) -> None:
-    own = [replace(each, variant="runtime") for each in material.references]
-    without = {chart.name: chart for chart in make_charts(replace(material, references=own), "paper")}
+def test_reference_controllers_are_named_where_they_are_drawn(dataset: Dataset, charts: dict[str, Chart]) -> None:
+    own = altered(dataset.controllers, where=True, variant="runtime")
+    without = {chart.name: chart for chart in make_charts(Runs(replace(dataset, controllers=own), "paper"))}
     for found, is_drawn in ((charts, True), (without, False)):
         chart = found["results-search"]
-        assert any(each.kind == "line" for each in all_series(chart)) == is_drawn
+        assert any(each.kind == "line" for each in chart.series) == is_drawn
         assert ("Grey lines" in chart.caption) == is_drawn
 
 

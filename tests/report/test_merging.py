@@ -1,44 +1,46 @@
 """Folders that are reported on together are as one that held everything; what contradicts is refused."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_report import CONDITIONS, MIDDLE, STUDIES, report_material
+from made_up import altered, but
+from made_up_report import CONDITIONS, MIDDLE, STUDIES, report_dataset
 
 from incrt.cli import main
 from incrt.report.archive import write_archive
 from incrt.report.build import build_report
+from incrt.report.data import Dataset, StudyRecord, cell_name, command_for, controllers_of
 from incrt.report.drawn import only_drawn
 from incrt.report.merging import merge
-from incrt.report.outcomes import Material, Outcome, StudyRecord
-from incrt.report.reading import cell_name, command_for, references_of
+from incrt.report.schema import CONTROLLERS, RUN_KEY, RUNS, Row, to_frame
 
 ONE, OTHER = Path("one"), Path("other")
-WHOLE = report_material(("memory",), {name: STUDIES[name] for name in ("main", "robustness", "static")}, seeds=4)
-RUNS = list(dict.fromkeys(each.folder for each in WHOLE.outcomes))
+WHOLE = report_dataset(("memory",), {name: STUDIES[name] for name in ("main", "robustness", "static")}, seeds=4)
+FOLDERS = WHOLE.runs["folder"].unique(maintain_order=True).to_list()
+ROW = WHOLE.runs.row(0, named=True)
+CONTROLLER = WHOLE.controllers.row(0, named=True)
 FIRST = WHOLE.studies[0]
 CELL = next(iter(FIRST.configuration))
+STATIC = pl.col("study") == "static"
 
 
-def part(keep: Callable[[Outcome], bool], whole: Material = WHOLE) -> Material:
+def part(keep: pl.Expr, whole: Dataset = WHOLE) -> Dataset:
     """A folder with these rows alone, and with the seeds and studies of these."""
-    outcomes = [each for each in whole.outcomes if keep(each)]
-    runs = {each.folder for each in outcomes}
-    seeds = {
-        study: tuple(sorted({each.seed for each in outcomes if each.study == study}))
-        for study in {each.study for each in outcomes}
-    }
+    rows = whole.runs.filter(keep)
+    runs = set(rows["folder"])
+    seeds = {study: tuple(sorted(rows.filter(study=study)["seed"].unique())) for study in rows["study"].unique()}
     return replace(
         whole,
         studies=[_with_seeds(study, seeds[study.name]) for study in whole.studies if study.name in seeds],
-        outcomes=outcomes,
-        references=[each for each in whole.references if each.study in seeds],
+        runs=rows,
+        controllers=whole.controllers.filter(pl.col("study").is_in(list(seeds))),
         histories={name: each for name, each in whole.histories.items() if name in runs},
         episodes={name: each for name, each in whole.episodes.items() if name in runs},
     )
@@ -49,14 +51,27 @@ def _with_seeds(study: StudyRecord, seeds: tuple[int, ...]) -> StudyRecord:
     return replace(study, seeds=seeds, runs_wanted=len(study.configuration) * len(seeds), command=command)
 
 
-def changed(**changes: Any) -> Material:
+def changed(**changes: Any) -> Dataset:
     """Everything, with other words in the record of the first study."""
     return replace(WHOLE, studies=[replace(FIRST, **changes), *WHOLE.studies[1:]])
 
 
-def assert_same(found: Material, wanted: Material) -> None:
-    for name in ("studies", "outcomes", "references", "made_by", "commands", "title"):
+def with_error(whole: Dataset, row: Row) -> Dataset:
+    """Everything, but that one test of a run came out otherwise."""
+    here = pl.all_horizontal(pl.col(name) == row[name] for name in RUN_KEY)
+    return replace(whole, runs=altered(whole.runs, here, max_error=9.0))
+
+
+def only(study: StudyRecord, rows: Sequence[Row] = (), controllers: Sequence[Row] = ()) -> Dataset:
+    """A folder with one study."""
+    return replace(WHOLE, studies=[study], runs=to_frame(rows, RUNS), controllers=to_frame(controllers, CONTROLLERS))
+
+
+def assert_same(found: Dataset, wanted: Dataset) -> None:
+    for name in ("studies", "made_by", "title"):
         assert getattr(found, name) == getattr(wanted, name), name
+    for name in ("runs", "controllers", "commands"):
+        assert getattr(found, name).equals(getattr(wanted, name)), name
     for one, other in ((found.histories, wanted.histories), (found.episodes, wanted.episodes)):
         assert list(one) == list(other)
         assert all(one[key] is other[key] for key in one)
@@ -65,36 +80,42 @@ def assert_same(found: Material, wanted: Material) -> None:
 # --- what is split is put together again ---------------------------------------------------------------------------
 
 
-@given(st.lists(st.sampled_from(("one", "other", "both")), min_size=len(RUNS), max_size=len(RUNS)))
+@given(st.lists(st.sampled_from(("one", "other", "both")), min_size=len(FOLDERS), max_size=len(FOLDERS)))
 def test_however_runs_are_split_the_folders_together_hold_them(where: list[str]) -> None:
-    place = dict(zip(RUNS, where, strict=True))
-    one, other = part(lambda each: place[each.folder] != "other"), part(lambda each: place[each.folder] != "one")
+    place = dict(zip(FOLDERS, where, strict=True))
+    one, other = (
+        part(pl.col("folder").is_in([name for name, home in place.items() if home != elsewhere]))
+        for elsewhere in ("other", "one")
+    )
     assert_same(merge([(ONE, one), (OTHER, other)]), WHOLE)
 
 
 @pytest.mark.parametrize(
     "keep",
     [
-        lambda each: each.seed < 44,
-        lambda each: each.variant == "static K=7",
-        lambda each: each.study == "static",
-        lambda each: not each.condition,
+        pl.col("seed") < 44,
+        pl.col("variant") == "static K=7",
+        STATIC,
+        pl.col("condition") == "",
     ],
     ids=["seeds", "variants", "studies", "tests"],
 )
-def test_what_is_kept_of_both_is_kept_of_the_whole(keep: Callable[[Outcome], bool], tmp_path: Path) -> None:
-    found = merge([(ONE, part(lambda each: not keep(each))), (OTHER, part(keep))])
-    for folder, material in ((tmp_path / "whole", WHOLE), (tmp_path / "found", found)):
-        write_archive(only_drawn(material), folder)
+def test_what_is_kept_of_both_is_kept_of_the_whole(keep: pl.Expr, tmp_path: Path) -> None:
+    found = merge([(ONE, part(~keep)), (OTHER, part(keep))])
+    for folder, dataset in ((tmp_path / "whole", WHOLE), (tmp_path / "found", found)):
+        write_archive(only_drawn(dataset), folder)
     for path in (tmp_path / "whole").iterdir():
         assert path.read_bytes() == (tmp_path / "found" / path.name).read_bytes(), path.name
 
 
 def test_studies_come_in_the_order_of_their_files() -> None:
     """Which is not that of their names: a hyphen comes before a letter, and also before the dot of an ending."""
-    whole = report_material(("memory", "paper"), {"a": (("runtime",), MIDDLE)}, seeds=1)
+    whole = report_dataset(("memory", "paper"), {"a": (("runtime",), MIDDLE)}, seeds=1)
     names = ("a-b", "a-memory")
-    more = [replace(whole, studies=[replace(each, name=name) for each in whole.studies], outcomes=[]) for name in names]
+    more = [
+        replace(whole, studies=[replace(each, name=name) for each in whole.studies], runs=whole.runs.clear())
+        for name in names
+    ]
     found = merge([(ONE, whole), *((Path(name), each) for name, each in zip(names, more, strict=True))])
     assert [(each.name, each.preset) for each in found.studies] == [
         *(("a-b", "memory"), ("a-b", "paper"), ("a-memory", "memory"), ("a-memory", "paper")),
@@ -104,19 +125,17 @@ def test_studies_come_in_the_order_of_their_files() -> None:
 
 def test_each_variant_s_own_controllers_come_in_the_order_of_the_cells() -> None:
     (study,) = [each for each in WHOLE.studies if each.name == "static"]
-    some = [each for each in WHOLE.references if each.study == "static"]
+    some = WHOLE.controllers.filter(STATIC)
     # All variants share a bench at 1 s; at 2 s each has its own.
     settings = {
         cell: parts | {"bench": parts["bench"] | ({"eta_max": cell} if "2 s" in cell else {})}
         for cell, parts in study.configuration.items()
     }
-    wanted = [each for each in some if each.tau_z == 1.0] + [
-        replace(each, variant=variant) for variant in study.variants for each in some if each.tau_z == 2.0
-    ]
-    parts = ([each for each in wanted if each.tau_z == tau_z] for tau_z in (2.0, 1.0))
-    whole = replace(part(lambda each: each.study == "static"), studies=[replace(study, configuration=settings)])
-    one, other = (replace(whole, references=each) for each in parts)
-    assert merge([(ONE, one), (OTHER, other)]).references == wanted
+    own = (altered(some.filter(tau_z=2.0), where=True, variant=variant) for variant in study.variants)
+    wanted = pl.concat([some.filter(tau_z=1.0), *own])
+    whole = replace(part(STATIC), studies=[replace(study, configuration=settings)])
+    one, other = (replace(whole, controllers=wanted.filter(tau_z=tau_z)) for tau_z in (2.0, 1.0))
+    assert merge([(ONE, one), (OTHER, other)]).controllers.equals(wanted)
 
 
 def test_one_folder_is_left_as_it_is() -> None:
@@ -126,19 +145,19 @@ def test_one_folder_is_left_as_it_is() -> None:
 def test_the_first_folder_speaks_for_both() -> None:
     other = replace(
         changed(about="Other words."),
-        references=[replace(each, rmse=0.5) for each in WHOLE.references],
+        controllers=altered(WHOLE.controllers, where=True, rmse=0.5),
         title="Another",
     )
     assert_same(merge([(ONE, WHOLE), (OTHER, other)]), WHOLE)
 
 
 def test_what_made_the_runs_is_named_once_and_commands_in_their_order() -> None:
-    (maker,), (command,) = WHOLE.made_by, WHOLE.commands
-    before = replace(command, begun="2025-12-31 23:59 UTC")
-    other = replace(WHOLE, made_by=[{"device": "another"}, maker], commands=[command, before])
+    (maker,), command = WHOLE.made_by, WHOLE.commands
+    before = altered(command, where=True, begun="2025-12-31 23:59 UTC")
+    other = replace(WHOLE, made_by=[{"device": "another"}, maker], commands=pl.concat([command, before]))
     found = merge([(ONE, WHOLE), (OTHER, other)])
     assert found.made_by == [maker, {"device": "another"}]
-    assert found.commands == [before, command]
+    assert found.commands.equals(pl.concat([before, command]))
 
 
 def test_of_two_histories_of_a_run_the_one_with_more_in_it_is_kept() -> None:
@@ -158,11 +177,11 @@ def test_of_two_histories_of_a_run_the_one_with_more_in_it_is_kept() -> None:
 
 def test_a_run_that_another_folder_has_finished_has_not_failed() -> None:
     robustness = WHOLE.studies[1]
-    done, half, gone = RUNS[0], RUNS[1], "runs/gone/seed-1"
+    done, half, gone = FOLDERS[0], FOLDERS[1], "runs/gone/seed-1"
     failed = tuple((run, "the disk was full") for run in (done, half, gone))
-    one = part(lambda each: each.study != "robustness" or (each.folder == half and not each.condition))
+    one = part((pl.col("study") != "robustness") | ((pl.col("folder") == half) & (pl.col("condition") == "")))
     one = replace(one, studies=[replace(s, failed=failed) if s.name == "robustness" else s for s in one.studies])
-    other = part(lambda each: each.folder == done)
+    other = part(pl.col("folder") == done)
     other = replace(other, studies=[replace(s, failed=((gone, "said otherwise"),)) for s in other.studies])
     for folders in ([(ONE, one), (OTHER, other)], [(OTHER, other), (ONE, one)]):
         (found,) = [each for each in merge(folders).studies if each.name == robustness.name]
@@ -172,13 +191,13 @@ def test_a_run_that_another_folder_has_finished_has_not_failed() -> None:
 
 @pytest.mark.parametrize("tests", [("",), tuple(CONDITIONS), ("", *CONDITIONS)], ids=["training", "others", "all"])
 def test_controllers_are_missing_only_if_no_folder_has_them(tests: tuple[str, ...]) -> None:
-    whole = part(lambda each: each.study == "robustness")
+    whole = part(pl.col("study") == "robustness")
     (study,) = whole.studies
-    first, second, *_ = (f"{references_of(cell)}: cannot be read" for cell in study.configuration)
-    gone = [each for each in whole.references if each.tau_z != 1.0 or each.condition not in tests]
+    first, second, *_ = (f"{controllers_of(cell)}: cannot be read" for cell in study.configuration)
+    gone = whole.controllers.filter((pl.col("tau_z") != 1.0) | ~pl.col("condition").is_in(tests))
     has, lacks, lacks_more = (
-        replace(whole, studies=[replace(study, unread=unread)], references=references)
-        for unread, references in (((), whole.references), ((first,), gone), ((first, second), gone))
+        replace(whole, studies=[replace(study, unread=unread)], controllers=references)
+        for unread, references in (((), whole.controllers), ((first,), gone), ((first, second), gone))
     )
     for folders, unread in (([lacks, lacks], (first,)), ([has, lacks], ()), ([lacks_more, has], ())):
         (found,) = merge(list(zip((ONE, OTHER), folders, strict=True))).studies
@@ -187,22 +206,24 @@ def test_controllers_are_missing_only_if_no_folder_has_them(tests: tuple[str, ..
 
 
 def test_studies_share_what_only_one_of_them_has_as_in_one_folder() -> None:
-    whole = part(lambda each: each.study != "robustness")
+    whole = part(pl.col("study") != "robustness")
     main, static = whole.studies
-    one = part(lambda each: each.study == "main")
-    unread = tuple(f"{references_of(cell)}: cannot be read" for cell in static.configuration if "runtime" in cell)
-    own = part(lambda each: each.study == "static" and each.variant != "runtime")
-    other = replace(own, studies=[replace(static, unread=unread)], references=[])
+    one = part(pl.col("study") == "main")
+    unread = tuple(f"{controllers_of(cell)}: cannot be read" for cell in static.configuration if "runtime" in cell)
+    own = part(STATIC & (pl.col("variant") != "runtime"))
+    other = replace(own, studies=[replace(static, unread=unread)], controllers=own.controllers.clear())
     for folders in ([(ONE, one), (OTHER, other)], [(OTHER, other), (ONE, one)]):
         found = merge(folders)
-        assert (found.studies, found.outcomes, found.references) == ([main, static], whole.outcomes, whole.references)
+        assert found.studies == [main, static]
+        assert found.runs.equals(whole.runs)
+        assert found.controllers.equals(whole.controllers)
     # A run of other settings is another run.
     cell = "runtime, tau_z = 2 s"
     settings = static.configuration | {cell: static.configuration[cell] | {"sac": {"steps": 9}}}
     other = replace(other, studies=[replace(static, configuration=settings)])
     found = merge([(ONE, one), (OTHER, other)])
-    lacking = [each for each in whole.outcomes if each not in found.outcomes]
-    assert {(each.study, each.variant, each.tau_z) for each in lacking} == {("static", "runtime", 2.0)}
+    lacking = whole.runs.join(found.runs, on=RUN_KEY, how="anti")
+    assert set(lacking.select("study", "variant", "tau_z").iter_rows()) == {("static", "runtime", 2.0)}
 
 
 def _small_study(
@@ -226,12 +247,12 @@ def test_what_is_shared_is_named_as_the_study_that_shares_it_names_it() -> None:
     bench = {"window": 20, "eta_max": 8}
     first = _small_study("first", "memory", {"its": bench}, {"heavy": {"payload": 2}})
     rows = [
-        replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=seed, condition=name, folder=f"{seed}")
+        but(ROW, variant="its", tau_z=5.0, study="first", seed=seed, condition=name, folder=f"{seed}")
         for seed in (1, 2)
         for name in ("", "heavy")
     ]
     controllers = [
-        replace(WHOLE.references[0], study="first", tau_z=5.0, condition=name, controller=each)
+        but(CONTROLLER, study="first", tau_z=5.0, condition=name, controller=each)
         for name in ("", "heavy")
         for each in ("baseline", "observer")
     ]
@@ -243,17 +264,17 @@ def test_what_is_shared_is_named_as_the_study_that_shares_it_names_it() -> None:
     )
     # What controllers on the same bench have in a study that comes later is not what is shared.
     third = replace(first, name="third")
-    one = replace(WHOLE, studies=[first], outcomes=rows, references=controllers)
-    of_third = [replace(each, study="third", rmse=0.5) for each in controllers]
-    other = replace(WHOLE, studies=[second, third], outcomes=[], references=of_third)
+    one = only(first, rows, controllers)
+    of_third = [but(each, study="third", rmse=0.5) for each in controllers]
+    other = replace(only(second, [], of_third), studies=[second, third])
     found = merge([(ONE, one), (OTHER, other)])
-    assert [each for each in found.outcomes if each.study == "second"] == [
-        replace(rows[2 * i + j], study="second", preset="paper", variant="same", condition=("", "2 kg")[j])
+    assert found.runs.filter(study="second").to_dicts() == [
+        but(rows[2 * i + j], study="second", preset="paper", variant="same", condition=("", "2 kg")[j])
         for i in range(2)
         for j in range(2)
     ]
-    assert [each for each in found.references if each.study == "second"] == [
-        replace(each, study="second", preset="paper", variant="long", condition="2 kg" if each.condition else "")
+    assert found.controllers.filter(study="second").to_dicts() == [
+        but(each, study="second", preset="paper", variant="long", condition="2 kg" if each["condition"] else "")
         for each in controllers
     ]
 
@@ -263,33 +284,30 @@ def test_a_test_alone_is_no_run() -> None:
     bench = {"window": 20}
     first = _small_study("first", "memory", {"its": bench}, {"heavy": {"payload": 2}})
     second = replace(first, name="second", conditions={})
-    row = replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=1, condition="heavy")
-    one, other = (replace(WHOLE, studies=[study], outcomes=[], references=[]) for study in (first, second))
-    assert merge([(ONE, replace(one, outcomes=[row])), (OTHER, other)]).outcomes == [row]
+    row = but(ROW, variant="its", tau_z=5.0, study="first", seed=1, condition="heavy")
+    assert merge([(ONE, only(first, [row])), (OTHER, only(second))]).runs.to_dicts() == [row]
 
 
 def test_rows_of_a_cell_that_no_study_asks_for_are_kept() -> None:
-    row = replace(WHOLE.outcomes[0], tau_z=9.0, folder="another")
-    found = merge([(ONE, replace(WHOLE, outcomes=[*WHOLE.outcomes, row])), (OTHER, WHOLE)])
-    assert found.outcomes == [*WHOLE.outcomes, row]
+    rows = pl.concat([WHOLE.runs, to_frame([but(ROW, tau_z=9.0, folder="another")], RUNS)])
+    assert merge([(ONE, replace(WHOLE, runs=rows)), (OTHER, WHOLE)]).runs.equals(rows)
 
 
 # --- what contradicts ----------------------------------------------------------------------------------------------
 
 
 def test_two_outcomes_of_one_test_are_refused() -> None:
-    row = next(each for each in WHOLE.outcomes if each.condition)
-    other = [replace(each, max_error=9.0) if each is row else each for each in WHOLE.outcomes]
-    said = f"{row.folder} came out differently in one and other .study robustness, .* tau_z = 1 s, {row.condition}"
+    row = WHOLE.runs.filter(pl.col("condition") != "").row(0, named=True)
+    other, run, test = with_error(WHOLE, row), row["folder"], row["condition"]
+    said = f"{run} came out differently in one and other .study robustness, .* tau_z = 1 s, {test}"
     with pytest.raises(ValueError, match=said):
-        merge([(ONE, WHOLE), (OTHER, replace(WHOLE, outcomes=other))])
+        merge([(ONE, WHOLE), (OTHER, other)])
 
 
 def test_a_folder_that_contradicts_itself_is_refused() -> None:
-    row = next(each for each in WHOLE.outcomes if each.study == "static" and each.variant == "runtime")
-    changed = [replace(each, max_error=9.0) if each is row else each for each in WHOLE.outcomes]
-    with pytest.raises(ValueError, match=f"{row.folder} came out differently in two rows of one .study static"):
-        merge([(ONE, replace(WHOLE, outcomes=changed))])
+    row = WHOLE.runs.filter(study="static", variant="runtime").row(0, named=True)
+    with pytest.raises(ValueError, match=f"{row['folder']} came out differently in two rows of one .study static"):
+        merge([(ONE, with_error(WHOLE, row))])
 
 
 def test_two_outcomes_of_one_test_are_refused_also_under_two_names() -> None:
@@ -298,24 +316,20 @@ def test_two_outcomes_of_one_test_are_refused_also_under_two_names() -> None:
         _small_study(name, "memory", {"its": bench}, {condition: {"payload": 2}})
         for name, condition in (("first", "heavy"), ("second", "2 kg"))
     )
-    row = replace(WHOLE.outcomes[0], variant="its", tau_z=5.0, study="first", seed=1, condition="heavy")
-    other = replace(row, study="second", condition="2 kg", max_error=9.0)
-    one, two = (
-        replace(WHOLE, studies=[study], outcomes=[each], references=[])
-        for study, each in ((first, row), (second, other))
-    )
+    row = but(ROW, variant="its", tau_z=5.0, study="first", seed=1, condition="heavy")
+    other = but(row, study="second", condition="2 kg", max_error=9.0)
+    one, two = only(first, [row]), only(second, [other])
     with pytest.raises(ValueError, match=r"came out differently in one and other .study second, .* 2 kg"):
         merge([(ONE, one), (OTHER, two)])
 
 
 def test_a_run_that_was_trained_twice_is_refused_also_where_other_studies_name_it() -> None:
-    mine = part(lambda each: each.study == "main")
-    tests = part(lambda each: each.study == "robustness")
+    mine = part(pl.col("study") == "main")
+    tests = part(pl.col("study") == "robustness")
     merge([(ONE, mine), (OTHER, tests)])
-    row = next(each for each in tests.outcomes if not each.condition)
-    again = [replace(each, max_error=9.0) if each is row else each for each in tests.outcomes]
-    with pytest.raises(ValueError, match=f"{row.folder} came out differently in one and other .study robustness"):
-        merge([(ONE, mine), (OTHER, replace(tests, outcomes=again))])
+    row = tests.runs.filter(condition="").row(0, named=True)
+    with pytest.raises(ValueError, match=f"{row['folder']} came out differently in one and other .study robustness"):
+        merge([(ONE, mine), (OTHER, with_error(tests, row))])
 
 
 @pytest.mark.parametrize(
@@ -346,10 +360,10 @@ def test_two_studies_of_one_name_are_refused(changes: dict[str, Any], said: str)
 
 def archives(tmp_path: Path) -> tuple[Path, Path, Path]:
     """The report of a whole, and what those of its two parts keep."""
-    whole = replace(report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=4), title="Whole")
+    whole = replace(report_dataset(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=4), title="Whole")
     build_report(whole, tmp_path / "whole")
-    write_archive(only_drawn(part(lambda each: each.seed < 44, whole)), tmp_path / "one")
-    write_archive(only_drawn(part(lambda each: each.seed >= 44, whole)), tmp_path / "other")
+    write_archive(only_drawn(part(pl.col("seed") < 44, whole)), tmp_path / "one")
+    write_archive(only_drawn(part(pl.col("seed") >= 44, whole)), tmp_path / "other")
     return tmp_path / "whole", tmp_path / "one", tmp_path / "other"
 
 
@@ -368,7 +382,7 @@ def test_a_study_of_which_runs_are_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
-    whole = report_material(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=4)
+    whole = report_dataset(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=4)
     for wanted, is_named in ((4, False), (9, True)):
         write_archive(replace(whole, studies=[replace(whole.studies[0], runs_wanted=wanted)]), tmp_path)
         main(["report", str(tmp_path), "--json"])

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_report import STUDIES, report_material
+from made_up_report import STUDIES, report_dataset
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
 
-from incrt.report.charts import make_charts
+from incrt.report.figures.all_charts import make_charts
 from incrt.report.claims import judge
 from incrt.report.page import render
+from incrt.report.selection import Runs
 from incrt.report.tables import make_tables
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
@@ -34,14 +35,14 @@ if not (CHROMIUM.exists() and DRIVER.exists()) and "CI" not in os.environ:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     studies = {name: STUDIES[name] for name in ("main", "static", "k_max", "robustness")}
     studies[HOSTILE] = (("runtime", "<img src=x onerror=alert(1)>", "\"'&amp;"), {2.0: 50})
-    material = report_material(PRESETS, studies, seeds=4)
+    dataset = report_dataset(PRESETS, studies, seeds=4)
     # The episodes of one run are enough, and the drawing of all takes long.
-    material = replace(material, episodes=dict(list(material.episodes.items())[:1]))
-    verdicts = {preset: judge(material, preset) for preset in PRESETS}
-    tables = {preset: make_tables(material, preset) for preset in PRESETS}
-    charts = {preset: make_charts(material, preset) for preset in PRESETS}
+    dataset = replace(dataset, episodes=dict(list(dataset.episodes.items())[:1]), title="A report & more")
+    verdicts = {preset: judge(Runs(dataset, preset)) for preset in PRESETS}
+    tables = {preset: make_tables(Runs(dataset, preset)) for preset in PRESETS}
+    charts = {preset: make_charts(Runs(dataset, preset)) for preset in PRESETS}
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render("A report & more", verdicts, tables, charts, material), encoding="utf-8")
+    path.write_text(render(dataset, verdicts, tables, charts), encoding="utf-8")
     return path
 
 

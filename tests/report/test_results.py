@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from by_path import load
-from made_up_report import REGIMES, report_material
+from made_up_report import REGIMES, report_dataset
 
 from incrt.report.archive import read_archive, write_archive
 from incrt.report.build import build_report
 from incrt.report.drawn import only_drawn
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 DOCUMENT = ROOT / "docs" / "results.md"
 rows = load("results/rows.py")
@@ -23,7 +23,7 @@ rows = load("results/rows.py")
 def make_again(folder: Path, out: Path) -> None:
     """The report of what a folder keeps, without page and figures, which take long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("incrt.report.build.make_charts", lambda *_: [])
+        patch.setattr("incrt.report.build.make_charts", lambda _: [])
         patch.setattr("incrt.report.build.render", lambda *_: "")
         patch.setattr("incrt.report.build.write_all_stills", lambda _: None)
         build_report(read_archive(folder), out)
@@ -110,7 +110,7 @@ def test_commands_that_were_stopped_are_among_those_that_are_kept() -> None:
     lines = csv.DictReader((RESULTS / "stopped.csv").read_text().splitlines())
     stopped = {(row["study"], row["preset"], row["part"], row["begun"], float(row["training [s]"])) for row in lines}
     commands = read_archive(RESULTS).commands
-    assert stopped <= {(each.study, each.preset, each.part, each.begun, each.train_s) for each in commands}
+    assert stopped <= set(commands.select("study", "preset", "part", "begun", "train_s").iter_rows())
 
 
 def test_runs_are_kept_without_their_weights() -> None:
@@ -124,7 +124,7 @@ def test_runs_are_kept_without_their_weights() -> None:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "results"
-    write_archive(only_drawn(report_material(studies={"main": (("runtime",), REGIMES)}, seeds=3)), folder)
+    write_archive(only_drawn(report_dataset(studies={"main": (("runtime",), REGIMES)}, seeds=3)), folder)
     make_again(folder, folder)
     return folder
 

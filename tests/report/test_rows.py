@@ -33,7 +33,7 @@ def rows(tmp_path: Path) -> Any:
         (folder / "tables" / preset / "claims.csv").write_text(text)
     (folder / "runs.csv").write_text(RUNS)
     (folder / "commands.csv").write_text("study,wall_s\n")
-    shutil.copy(Path(__file__).parents[1] / "results" / "rows.py", folder)
+    shutil.copy(Path(__file__).parents[2] / "results" / "rows.py", folder)
     return load(folder / "rows.py")
 
 

@@ -6,25 +6,28 @@ import io
 import re
 
 import pytest
-from made_up import WINDOWS, around, material, outcome, sample
+from made_up import WINDOWS, a_run, around, but, dataset_of, sample
 
-from incrt.report.outcomes import Command, Material
-from incrt.report.page.record import counts
+from incrt.report.data import Dataset
+from incrt.report.page import counts
+from incrt.report.schema import COMMANDS, to_frame
+from incrt.report.selection import Runs
 from incrt.report.tables import make_tables
-from incrt.report.tables.table import Column, Row, Table, escape_latex, to_csv, to_latex, to_markdown
+from incrt.report.tables.table import Row, Table, escape_latex, to_csv, to_latex, to_markdown
 from incrt.report.wording import number
+from incrt.storage.records import Command
 
 MINUS = "\N{MINUS SIGN}"
 STATICS = ("static K=2 (phase 1)", "static K=7", "static K=8")
 
 
 @pytest.fixture(scope="module")
-def everything() -> Material:
+def everything() -> Dataset:
     """All the studies of the paper, and one with conditions."""
     grown = [sample("main", "runtime", tau_z, around(-50, 10)) for tau_z in WINDOWS]
-    return material(
+    return dataset_of(
         *grown,
-        *([dataclasses.replace(each, study="static") for each in runs] for runs in grown),  # the same runs
+        *([but(each, study="static") for each in runs] for runs in grown),  # the same runs
         *(sample("static", name, tau_z, around(-40, 10), encoder="static") for name in STATICS for tau_z in WINDOWS),
         *(sample("k_max", f"K_max {k}", 2.0, around(-45 - k / 10, 8), heads=k) for k in (2, 4, 8, 16)),
         *(
@@ -36,31 +39,30 @@ def everything() -> Material:
     )
 
 
-def table(made_of: Material, name: str) -> Table:
-    return next(each for each in make_tables(made_of, "paper") if each.name == name)
+def table(made_of: Dataset, name: str) -> Table:
+    return next(each for each in make_tables(Runs(made_of, "paper")) if each.name == name)
 
 
 def cells(found: Table, **where: object) -> list[dict[str, str | None]]:
     """The rows about this, by heading; minus signs as one types them."""
-    headings = [column.heading for column in found.columns]
     rows = [row for row in found.rows if all(getattr(row, key) == value for key, value in where.items())]
-    texts = [[cell and cell.replace(MINUS, "-") for cell in row.cells] for row in rows]
-    return [dict(zip(headings, line, strict=True)) for line in texts]
+    cells = [{name: row.cells.get(name) for name in found.headings} for row in rows]
+    return [{name: cell and cell.replace(MINUS, "-") for name, cell in each.items()} for each in cells]
 
 
-def test_every_study_has_its_table_and_the_paper_has_three(everything: Material) -> None:
-    names = [each.name for each in make_tables(everything, "paper")]
+def test_every_study_has_its_table_and_the_paper_has_three(everything: Dataset) -> None:
+    names = [each.name for each in make_tables(Runs(everything, "paper"))]
     studies = ["study-main", "study-static", "study-k_max", "study-grace", "study-robustness"]
     assert names == ["table-1", "table-2", "table-3", *studies, "certificates"]
-    assert make_tables(everything, "memory") == []
-    assert MINUS in (table(everything, "table-2").rows[0].cells[2] or "")
-    assert [each.name for each in make_tables(material(), "paper")] == []
+    assert make_tables(Runs(everything, "memory")) == []
+    assert MINUS in (table(everything, "table-2").rows[0].cells["Δ% ± CI95"] or "")
+    assert [each.name for each in make_tables(Runs(dataset_of(), "paper"))] == []
 
 
-def test_csv_reads_back(everything: Material) -> None:
-    for each in make_tables(everything, "paper"):
+def test_csv_reads_back(everything: Dataset) -> None:
+    for each in make_tables(Runs(everything, "paper")):
         lines = list(csv.reader(io.StringIO(to_csv(each))))
-        assert lines[0] == [column.heading for column in each.columns]
+        assert lines[0] == list(each.headings)
         assert lines[1:] == [[cell or "" for cell in row.values()] for row in cells(each)]
     medians = [
         float(line["median"])
@@ -70,17 +72,17 @@ def test_csv_reads_back(everything: Material) -> None:
     assert medians == [-50.0] * 3
 
 
-def test_markdown_has_as_many_columns_in_every_line(everything: Material) -> None:
-    for each in make_tables(everything, "paper"):
+def test_markdown_has_as_many_columns_in_every_line(everything: Dataset) -> None:
+    for each in make_tables(Runs(everything, "paper")):
         lines = [line for line in to_markdown(each).splitlines() if line.startswith("|")]
         assert len(lines) == 2 + len(each.rows)
-        assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(each.columns) + 1}
-    odd = Table("odd", "Odd", (Column("a|b"), Column("c")), (Row(("x | y", None)),))
+        assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(each.headings) + 1}
+    odd = Table("odd", "Odd", ("a|b", "c"), (Row({"a|b": "x | y"}, "paper"),))
     assert to_markdown(odd).splitlines()[2:] == [r"| a\|b | c |", "| ---: | ---: |", "| x \\| y | \N{EN DASH} |"]
 
 
-def test_latex_is_balanced_and_escaped(everything: Material) -> None:
-    for each in make_tables(everything, "paper"):
+def test_latex_is_balanced_and_escaped(everything: Dataset) -> None:
+    for each in make_tables(Runs(everything, "paper")):
         text = to_latex(each)
         assert re.findall(r"\\begin{(\w+)}", text) == ["table", "tabular"]
         assert re.findall(r"\\end{(\w+)}", text) == ["tabular", "table"]
@@ -93,7 +95,7 @@ def test_latex_is_balanced_and_escaped(everything: Material) -> None:
         body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
         lines = [line for line in body.splitlines() if line.endswith(r"\\")]
         assert len(lines) == 1 + len(each.rows)
-        assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(each.columns) - 1}
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(each.headings) - 1}
 
 
 def test_what_latex_would_read_otherwise() -> None:
@@ -106,12 +108,7 @@ def test_a_zero_has_no_sign() -> None:
     assert (number(-0.004), number(-0.006), number(None)) == ("0.00", f"{MINUS}0.01", None)
 
 
-def test_a_row_of_the_wrong_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="table odd: a row must have 1 cells"):
-        Table("odd", "Odd", (Column("a"),), (Row(("x", "y")),))
-
-
-def test_table_1_sets_runtime_against_each_static_and_the_paper(everything: Material) -> None:
+def test_table_1_sets_runtime_against_each_static_and_the_paper(everything: Dataset) -> None:
     found = table(everything, "table-1")
     assert [row.variant for row in found.rows[:4]] == ["runtime", "static K=7", "static K=2 (phase 1)", "static K=8"]
     (row,) = cells(found, tau_z=2.0, variant="runtime")
@@ -132,14 +129,14 @@ def test_table_1_takes_runtime_from_elsewhere_only_if_it_was_trained_as_long() -
     short = sample("quick", "runtime", 5.0, around(-10, 1), steps=8000)
     fixed = sample("static", "static K=7", 5.0, around(-40, 1))
     long = sample("static", "runtime", 5.0, around(-45, 1))
-    (row,) = cells(table(material(short, fixed), "table-1"), variant="runtime")
+    (row,) = cells(table(dataset_of(short, fixed), "table-1"), variant="runtime")
     assert row["Δ% ± CI95"] is None
-    (row,) = cells(table(material(short, fixed, long), "table-1"), variant="runtime")
+    (row,) = cells(table(dataset_of(short, fixed, long), "table-1"), variant="runtime")
     assert row["Δ% ± CI95"] == "-45.00 ± 0.72"
-    assert all(each.name != "table-1" for each in make_tables(material(short), "paper"))
+    assert all(each.name != "table-1" for each in make_tables(Runs(dataset_of(short), "paper")))
 
 
-def test_tables_2_and_3(everything: Material) -> None:
+def test_tables_2_and_3(everything: Dataset) -> None:
     caps = table(everything, "table-2")
     assert [row.variant for row in caps.rows] == [
         "K_max 2",
@@ -160,13 +157,13 @@ def test_tables_2_and_3(everything: Material) -> None:
 
 
 def test_a_run_that_does_not_reach_the_cap_has_its_last_growth_as_schedule() -> None:
-    late = [outcome("grace", "grace 5000", 2.0, -40, saturated_at=None, last_grow=31_500) for _ in range(2)]
-    (row,) = cells(table(material(late), "table-3"), variant="grace 5000")
+    late = [a_run("grace", "grace 5000", 2.0, -40, saturated_at=None, last_grow=31_500) for _ in range(2)]
+    (row,) = cells(table(dataset_of(late), "table-3"), variant="grace 5000")
     assert row["schedule [k]"] == "31.5"
 
 
-def test_reference_controllers_stand_in_every_table_of_results(everything: Material) -> None:
-    for each in make_tables(everything, "paper")[:-1]:
+def test_reference_controllers_stand_in_every_table_of_results(everything: Dataset) -> None:
+    for each in make_tables(Runs(everything, "paper"))[:-1]:
         regimes = {row.tau_z for row in each.rows}
         for tau_z in regimes:
             names = [row["variant"] for row in cells(each, tau_z=tau_z, variant=None)]
@@ -181,23 +178,23 @@ def test_reference_controllers_stand_in_every_table_of_results(everything: Mater
 
 def test_diverged_and_failed_runs_are_counted_and_shown() -> None:
     runs = sample("main", "runtime", 5.0, [-50.0, -40.0, None, -10.0])
-    runs.append(outcome("main", "runtime", 5.0, -60.0, failure="the loss is not finite", success=False))
-    (row,) = cells(table(material(runs), "study-main"), variant="runtime")
+    runs.append(a_run("main", "runtime", 5.0, -60.0, failure="the loss is not finite", success=False))
+    (row,) = cells(table(dataset_of(runs), "study-main"), variant="runtime")
     assert (row["n"], row["diverged"], row["success"]) == ("5", "2", "2/5 [12, 77] %")
     assert row["median"] == "-40.00"  # of -50, -40 and -10
-    lost = [outcome("main", "runtime", 5.0, None)]
-    (row,) = cells(table(material(lost), "study-main"), variant="runtime")
+    lost = [a_run("main", "runtime", 5.0, None)]
+    (row,) = cells(table(dataset_of(lost), "study-main"), variant="runtime")
     assert (row["n"], row["diverged"], row["Δ% ± CI95"], row["K at the end"]) == ("1", "1", None, None)
 
 
 def test_a_run_is_counted_once_in_a_cell() -> None:
-    run = outcome("main", "runtime", 5.0, -50.0)
-    found = material(
+    run = a_run("main", "runtime", 5.0, -50.0)
+    found = dataset_of(
         [
             run,
-            dataclasses.replace(run),
-            dataclasses.replace(run, study="static"),
-            outcome("main", "runtime", 5.0, -40.0),
+            but(run),
+            but(run, study="static"),
+            a_run("main", "runtime", 5.0, -40.0),
         ]
     )
     (row,) = cells(table(found, "study-main"), variant="runtime")
@@ -207,8 +204,8 @@ def test_a_run_is_counted_once_in_a_cell() -> None:
 
 def test_a_condition_has_its_own_rows() -> None:
     usual = sample("robustness", "runtime", 2.0, around(-50, 5))
-    heavy = [dataclasses.replace(each, condition="payload 3 kg", delta_pct=-20.0) for each in usual]
-    found = table(material(usual, heavy), "study-robustness")
+    heavy = [but(each, condition="payload 3 kg", delta_pct=-20.0) for each in usual]
+    found = table(dataset_of(usual, heavy), "study-robustness")
     rows = {row["condition"]: row for row in cells(found, variant="runtime")}
     assert {name: (row["n"], row["median"]) for name, row in rows.items()} == {
         "": ("10", "-50.00"),
@@ -223,7 +220,7 @@ def test_comparison_is_with_the_variant_of_the_same_regime() -> None:
         *sample("static", "static K=7", 1.0, [2.0, 4.0, 5.0]),
         *sample("static", "runtime", 2.0, [100.0, 101.0, 102.0]),
     ]
-    found = table(material(runs, compare="runtime"), "study-static")
+    found = table(dataset_of(runs, compare="runtime"), "study-static")
     (row,) = cells(found, variant="static K=7")
     assert row["p (Mann-Whitney)"] == "0.200"
     assert row["Cohen's d"] == "1.53"  # 7/3 over sqrt(7/3)
@@ -233,7 +230,7 @@ def test_comparison_is_with_the_variant_of_the_same_regime() -> None:
 def test_each_variant_may_be_compared_with_its_own() -> None:
     runs = {"a": [0.0, 1.0, 3.0], "b": [2.0, 4.0, 5.0], "c": [1.0, 2.0, 4.0], "d": [9.0, 9.5, 9.9]}
     samples = [sample("own", name, 1.0, deltas) for name, deltas in runs.items()]
-    found = table(material(*samples, compare={"b": "a", "d": "c"}), "study-own")
+    found = table(dataset_of(*samples, compare={"b": "a", "d": "c"}), "study-own")
     rows = {row["variant"]: row for row in cells(found)}
     differences = {name: (rows[name]["compared with"], rows[name]["difference [Welch95]"]) for name in runs}
     assert [differences[name] for name in "ac"] == [(None, None)] * 2
@@ -241,20 +238,20 @@ def test_each_variant_may_be_compared_with_its_own() -> None:
         *(("a", "2.33"), ("c", "7.13"))
     ]
     assert "are against the variant named beside them in the same regime" in " ".join(found.notes)
-    one = table(material(*samples, compare={"b": "a", "d": "a"}), "study-own")
-    assert "compared with" not in [column.heading for column in one.columns]
+    one = table(dataset_of(*samples, compare={"b": "a", "d": "a"}), "study-own")
+    assert "compared with" not in one.headings
     assert "are against a in the same regime" in " ".join(one.notes)
 
 
 def test_heads_are_one_number_or_a_range() -> None:
-    runs = [outcome("k_max", "K_max 16", 2.0, -40, heads=heads) for heads in (16, 13, 16)]
+    runs = [a_run("k_max", "K_max 16", 2.0, -40, heads=heads) for heads in (16, 13, 16)]
     without = sample("k_max", "none", 2.0, [-30.0, -31.0], heads=0)
-    found = table(material(runs, without), "study-k_max")
+    found = table(dataset_of(runs, without), "study-k_max")
     assert [row["K at the end"] for row in cells(found)[:2]] == ["15.0 (13 to 16)", None]
 
 
 def test_certificates() -> None:
-    pruned = outcome(
+    pruned = a_run(
         "main",
         "runtime",
         2.0,
@@ -268,13 +265,13 @@ def test_certificates() -> None:
     static = sample(
         "static", "static K=7", 2.0, [-40.0], grows=0, certificates_held=0, largest_grow_jump=None, inside=None
     )
-    main, fixed = cells(table(material([pruned], sample("main", "runtime", 2.0, [-50.0]), static), "certificates"))
+    main, fixed = cells(table(dataset_of([pruned], sample("main", "runtime", 2.0, [-50.0]), static), "certificates"))
     assert list(main.values()) == ["main", "2", "16", "14", "2", "15", "1", "1e-09", "0.25", "1/2"]
     assert list(fixed.values()) == ["static", "1", "0", "0", "0", "0", "0", None, None, None]
 
 
 def test_runs_that_are_missing_are_named() -> None:
-    made = material(sample("main", "runtime", 5.0, [-50.0]))
+    made = dataset_of(sample("main", "runtime", 5.0, [-50.0]))
     study = dataclasses.replace(made.studies[0], runs_wanted=3, failed=(("main/run-2", "the disk is full"),))
     notes = " ".join(table(dataclasses.replace(made, studies=[study]), "study-main").notes)
     assert "1 of 3 runs are there." in notes
@@ -285,7 +282,7 @@ def test_runs_that_are_missing_are_named() -> None:
 
 
 def test_times_stand_beside_those_of_the_paper() -> None:
-    found = material(sample("main", "runtime", 2.0, [-50.0]), sample("search", "runtime", 2.0, [-50.0]))
+    found = dataset_of(sample("main", "runtime", 2.0, [-50.0]), sample("search", "runtime", 2.0, [-50.0]))
     steps = {"main": (50_000,), "search": (50_000, 20_000)}
     studies = [
         dataclasses.replace(
@@ -295,7 +292,8 @@ def test_times_stand_beside_those_of_the_paper() -> None:
     ]
     ran = Command("main", "paper", "42-51", 128, "2026-01-01 12:00 UTC", 200.0, 30, 60.0, 90.5, 43.25)
     tested, other = dataclasses.replace(ran, runs=0, train_s=0.0), dataclasses.replace(ran, preset="memory")
-    commands = [ran, tested, dataclasses.replace(ran, study="search", part="runtime; tau_z 2"), other]
+    ran_part = dataclasses.replace(ran, study="search", part="runtime; tau_z 2")
+    commands = to_frame(map(vars, (ran, tested, ran_part, other)), COMMANDS)
     first, *rest = cells(table(dataclasses.replace(found, studies=studies, commands=commands), "times"))
     assert (first["study"], first["runs trained"], first["training [s]"]) == ("main", "30", "60.0")
     # 30 runs of 20 to 27 minutes are 36 000 to 48 600 seconds.
@@ -309,7 +307,6 @@ def test_times_stand_beside_those_of_the_paper() -> None:
 def test_a_study_lacks_the_runs_that_are_not_there_and_not_those_that_failed(
     failure: str | None, kept: int, incomplete: int
 ) -> None:
-    made = material(sample("main", "runtime", 2.0, around(-50, 10)))
-    outcomes = [dataclasses.replace(made.outcomes[0], failure=failure), *made.outcomes[1:]][-kept:]
-    page = counts(dataclasses.replace(made, outcomes=outcomes))
-    assert f"<dt>of them incomplete</dt><dd>{incomplete}</dd>" in page
+    first, *others = sample("main", "runtime", 2.0, around(-50, 10))
+    made = dataset_of([but(first, failure=failure), *others])
+    assert counts(dataclasses.replace(made, runs=made.runs.tail(kept)))["of them incomplete"] == incomplete
