@@ -11,13 +11,13 @@ from made_up_report import STUDIES, report_dataset
 from plotly import graph_objects
 
 from incrt.report import paper
+from incrt.report.curves import mean_curve
 from incrt.report.data import Dataset
 from incrt.report.figures.all_charts import make_charts
 from incrt.report.figures.chart import Chart, Panel, Series
-from incrt.report.figures.style import COLOURS, GREY, LINES, looks, ordered_colours
-from incrt.report.curves import mean_curve
 from incrt.report.figures.interactive import MOST_POINTS, chart_json
 from incrt.report.figures.still import write_all_stills, write_stills
+from incrt.report.figures.style import COLOURS, GREY, LINES, looks, ordered_colours
 from incrt.report.selection import SOUND, Runs, deltas, representative
 from incrt.report.statistics import summarise
 

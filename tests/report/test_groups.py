@@ -10,8 +10,8 @@ from made_up_report import report_dataset
 from incrt.report.data import Dataset
 from incrt.report.figures.all_charts import make_charts
 from incrt.report.figures.chart import Chart
-from incrt.report.figures.style import looks
 from incrt.report.figures.still import write_stills
+from incrt.report.figures.style import looks
 from incrt.report.selection import Runs, groups
 from incrt.studies.study import load_study
 

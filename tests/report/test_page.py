@@ -14,8 +14,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
 
-from incrt.report.figures.all_charts import make_charts
 from incrt.report.claims import judge
+from incrt.report.figures.all_charts import make_charts
 from incrt.report.page import render
 from incrt.report.selection import Runs
 from incrt.report.tables import make_tables

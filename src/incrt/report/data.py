@@ -58,7 +58,7 @@ class StudyRecord:
     """Runs without a row: they could not be trained, evaluated or read, and why."""
     unread: tuple[str, ...]
     """What else could not be read, and why."""
-    configuration: Mapping[str, Any]
+    configuration: dict[str, Any]
     """Of each variant and regime: what can be set, as config.json has it."""
     command: str
     """How to repeat it."""

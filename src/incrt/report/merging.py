@@ -4,10 +4,10 @@ In one folder studies share runs and controllers, whichever of them was run; so 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from incrt.studies.store import study_file
 
 _ALIKE = ("variants", "regimes", "conditions", "compare", "trained_by")
 """What two records of a study must agree in, beside the settings of their cells."""
-_TYPES: dict[str, Any] = {column.name: column.dtype for column in RUNS}
+_STUDY = ("study", "preset")
 _NAMES = ("study", "preset", "variant", "condition")
 """Under which studies have the same test of the same run."""
 
@@ -38,13 +38,12 @@ def merge(datasets: Sequence[tuple[Path, Dataset]]) -> Dataset:
     for same in records.values():
         _check_same(same)
     asked = [_study([record for _, record in records[file]]) for file in sorted(records)]
-    runs = pl.concat([runs, _shared(_wanted_runs(asked), runs, RUN_KEY, ("settings", "seed", "changes"))])
-    each_once = [*CONTROLLER_KEY, "controller"]
-    controllers = pl.concat(each.controllers for each in found).unique(each_once, keep="first", maintain_order=True)
-    wanted = _wanted_controllers(asked)
-    controllers = pl.concat([controllers, _shared(wanted, controllers, CONTROLLER_KEY, ("settings", "changes"))])
-    studies = [_with_what_is_missing(each, runs, controllers) for each in asked]
-    runs, controllers = _ordered(runs, studies, "seed"), _ordered(controllers, studies)
+    plan = _Plan(asked)
+    controllers = pl.concat(each.controllers for each in found)
+    controllers = controllers.unique([*CONTROLLER_KEY, "controller"], keep="first", maintain_order=True)
+    runs = plan.ordered(_with_shared(runs, plan.runs, RUN_KEY, ("settings", "seed", "changes")), "seed")
+    controllers = plan.ordered(_with_shared(controllers, plan.controllers, CONTROLLER_KEY, ("task", "changes")))
+    untested = plan.controllers.join(controllers, on=CONTROLLER_KEY, how="anti")
     histories: defaultdict[str, list[History]] = defaultdict(list)
     for dataset in found:
         for run, history in dataset.histories.items():
@@ -52,7 +51,7 @@ def merge(datasets: Sequence[tuple[Path, Dataset]]) -> Dataset:
     episodes = _first(dataset.episodes for dataset in found)
     folders = runs["folder"].unique(maintain_order=True)
     return Dataset(
-        studies,
+        [_without_what_is_done(study, runs, untested) for study in asked],
         runs,
         controllers,
         histories={run: max(histories[run], key=_fullness) for run in folders if run in histories},
@@ -147,115 +146,65 @@ def _study(records: Sequence[StudyRecord]) -> StudyRecord:
     )
 
 
-def _with_what_is_missing(study: StudyRecord, runs: pl.DataFrame, controllers: pl.DataFrame) -> StudyRecord:
+def _without_what_is_done(study: StudyRecord, runs: pl.DataFrame, untested: pl.DataFrame) -> StudyRecord:
     """The study's record, without what one folder could not do and another has done."""
     own = {"study": study.name, "preset": study.preset}
     tested = Counter(runs.filter(**own)["folder"])
-    known = set(controllers.filter(**own).select("variant", "tau_z", "condition").iter_rows())
-    missing = [
-        f"{controllers_of(task.cell)}: "
-        for task in _tasks(study)
-        if any((task.variant, task.tau_z, condition) not in known for condition in study.tests)
-    ]
+    missing = tuple(f"{controllers_of(cell)}: " for cell in untested.filter(**own)["name"])
     return replace(
         study,
         failed=tuple((run, why) for run, why in study.failed if tested[run] < len(study.tests)),
-        unread=tuple(each for each in study.unread if each.startswith(tuple(missing))),
+        unread=tuple(each for each in study.unread if each.startswith(missing)),
     )
 
 
-def _cells(study: StudyRecord) -> Iterator[tuple[str, float, Mapping[str, Any]]]:
-    """Variant, tau_z and settings of each cell."""
-    for variant in study.variants:
-        for tau_z in study.tau_zs:
-            if settings := study.configuration.get(cell_name(variant, tau_z)):
-                yield variant, tau_z, settings
+class _Plan:
+    """All that studies ask for. Runs are the same if all their settings are, tests if they change the same fields."""
+
+    def __init__(self, studies: Sequence[StudyRecord]) -> None:
+        cells, tests, seeds = list[Row](), list[Row](), list[Row]()
+        for study in studies:
+            own = {"study": study.name, "preset": study.preset}
+            names = {
+                cell_name(variant, tau_z): (variant, tau_z) for variant in study.variants for tau_z in study.tau_zs
+            }
+            for name, settings in study.configuration.items():
+                if name in names:
+                    task = as_json(settings["bench"] | {"window": 1})  # no controller sees a window
+                    variant, tau_z = names[name]
+                    cell = {"variant": variant, "tau_z": tau_z, "name": name, "settings": as_json(settings)}
+                    cells.append({**own, **cell, "task": task})
+            tests += [{**own, "condition": name, "changes": changes} for name, changes in study.tests.items()]
+            seeds += [{**own, "seed": seed} for seed in study.seeds]
+        self._cells = pl.DataFrame(cells).with_row_index("cell")
+        self._tests = pl.DataFrame(tests).with_row_index("test")
+        tested = self._cells.join(pl.DataFrame(seeds), on=_STUDY, maintain_order="left_right")
+        self.runs = tested.join(self._tests, on=_STUDY, maintain_order="left_right")
+        # Variants with the same task have the same controllers: of the first, named only if there is another task.
+        tasks = self._cells.unique([*_STUDY, "tau_z", "task"], keep="first", maintain_order=True)
+        is_one = pl.len().over(*_STUDY, "tau_z") == 1
+        tasks = tasks.with_columns(variant=pl.when(is_one).then(pl.lit("")).otherwise("variant"))
+        self.controllers = tasks.join(self._tests, on=_STUDY, maintain_order="left_right")
+
+    def ordered(self, rows: pl.DataFrame, *between: str) -> pl.DataFrame:
+        """As in one folder: by study and cell, and by test; what no study asked for is last."""
+        places = pl.concat([self._cells.with_columns(variant=pl.lit("")), self._cells])
+        key, test_key = [*_STUDY, "variant", "tau_z"], [*_STUDY, "condition"]
+        placed = rows.join(places.group_by(key).agg(pl.min("cell")), on=key, how="left")
+        placed = placed.join(self._tests, on=test_key, how="left")
+        return placed.sort("cell", *between, "test", nulls_last=True, maintain_order=True).select(rows.columns)
 
 
-class _Task(NamedTuple):
-    """What the controllers of a study were tested on."""
-
-    settings: str
-    cell: str
-    """The first that has it."""
-    variant: str
-    """As the controllers' rows name it."""
-    tau_z: float
-
-
-def _tasks(study: StudyRecord) -> list[_Task]:
-    """The tasks of a study, each once."""
-    variants: defaultdict[float, dict[str, str]] = defaultdict(dict)
-    for variant, tau_z, settings in _cells(study):
-        task = as_json(settings["bench"] | {"window": 1})  # no controller sees a window
-        variants[tau_z].setdefault(task, variant)
-    return [
-        _Task(task, cell_name(variant, tau_z), variant if len(found) > 1 else "", tau_z)
-        for tau_z, found in variants.items()
-        for task, variant in found.items()
-    ]
-
-
-def _wanted_runs(studies: Sequence[StudyRecord]) -> pl.DataFrame:
-    """Every test of every run that the studies ask for. Runs are the same if all their settings are."""
-    rows = [
-        (study.name, study.preset, variant, tau_z, seed, condition, as_json(settings), changes)
-        for study in studies
-        for variant, tau_z, settings in _cells(study)
-        for seed in study.seeds
-        for condition, changes in study.tests.items()
-    ]
-    return _frame(rows, RUN_KEY)
-
-
-def _wanted_controllers(studies: Sequence[StudyRecord]) -> pl.DataFrame:
-    """Every test of controllers that the studies ask for."""
-    rows = [
-        (study.name, study.preset, task.variant, task.tau_z, condition, task.settings, changes)
-        for study in studies
-        for task in _tasks(study)
-        for condition, changes in study.tests.items()
-    ]
-    return _frame(rows, CONTROLLER_KEY)
-
-
-def _frame(rows: Sequence[tuple[Any, ...]], key: Sequence[str]) -> pl.DataFrame:
-    return pl.DataFrame(rows, _types(key) | dict.fromkeys(("settings", "changes"), pl.String()), orient="row")
-
-
-def _shared(wanted: pl.DataFrame, rows: pl.DataFrame, key: Sequence[str], identity: Sequence[str]) -> pl.DataFrame:
-    """The tests that a study asks for and only others have, as rows of that study."""
+def _with_shared(rows: pl.DataFrame, wanted: pl.DataFrame, key: Sequence[str], identity: Sequence[str]) -> pl.DataFrame:
+    """Also the tests that a study asks for and only others have, as rows of that study."""
+    wanted = wanted.select(list(dict.fromkeys([*key, *identity])))
     known = wanted.join(rows, on=key, maintain_order="left_right")
     each_once = [name for name in (*identity, "controller") if name in known.columns]
     known = known.unique(each_once, keep="first", maintain_order=True)
+    known = known.drop(name for name in key if name not in identity)
     missing = wanted.join(rows, on=key, how="anti", maintain_order="left")
-    named = known.drop(name for name in key if name not in identity)
-    return missing.join(named, on=identity, maintain_order="left_right").select(rows.columns)
-
-
-def _ordered(rows: pl.DataFrame, studies: Sequence[StudyRecord], *between: str) -> pl.DataFrame:
-    """As in one folder: by study and cell, and by test; what no study asked for is last.
-
-    A controller that stands for all variants has the place of the first one.
-    """
-    order = [(study.name, study.preset, cell) for study in studies for cell in study.configuration]
-    places = {place: number for number, place in enumerate(order)}
-    cells = [
-        (study.name, study.preset, name, tau_z, places[study.name, study.preset, cell_name(variant, tau_z)])
-        for study in studies
-        for variant, tau_z, _ in _cells(study)
-        for name in ("", variant)
-    ]
-    tests = [(study.name, study.preset, test, i) for study in studies for i, test in enumerate(study.tests)]
-    cell_key, test_key = CONTROLLER_KEY[:-1], ("study", "preset", "condition")
-    by_cell = pl.DataFrame(cells, _types(cell_key) | {"cell": pl.Int64()}, orient="row")
-    by_test = pl.DataFrame(tests, _types(test_key) | {"test": pl.Int64()}, orient="row")
-    placed = rows.join(by_cell.group_by(cell_key).min(), on=cell_key, how="left").join(by_test, on=test_key, how="left")
-    return placed.sort("cell", *between, "test", nulls_last=True, maintain_order=True).select(rows.columns)
-
-
-def _types(names: Sequence[str]) -> dict[str, Any]:
-    return {name: _TYPES[name] for name in names}
+    shared = missing.join(known, on=identity, maintain_order="left_right").select(rows.columns)
+    return pl.concat([rows, shared])
 
 
 def _fullness(history: History) -> tuple[int, int, int]:

@@ -112,21 +112,27 @@ def to_csv(frame: pl.DataFrame) -> str:
     return text.getvalue().replace("\r", " ")  # which would end a line when it is read
 
 
+def text_frame(text: str) -> tuple[pl.DataFrame, list[int]]:
+    """The cells of any CSV file as they are written, and the line at which each row ends."""
+    lines = csv.reader(io.StringIO(text))
+    names, rows, numbers = next(lines, []), list[list[str]](), list[int]()
+    for cells in lines:
+        if len(cells) != len(names):
+            raise ValueError(f"line {lines.line_num} must have {len(names)} cells, got {len(cells)}")
+        rows.append(cells)
+        numbers.append(lines.line_num)
+    return pl.DataFrame(rows, dict.fromkeys(names, TEXT), orient="row"), numbers
+
+
 def from_csv(text: str, columns: Columns) -> pl.DataFrame:
     """What :func:`to_csv` wrote of a table; what it cannot have written is refused, by its line."""
-    lines = csv.reader(io.StringIO(text))
-    names, found = [column.name for column in columns], next(lines, [])
+    names, found = [column.name for column in columns], text.partition("\n")[0].split(",")
     if found != names[: len(found)] or len(found) < sum(not column.since for column in columns):
         raise ValueError(f"the first line must be {','.join(names)}")
     if not text.endswith("\n"):
         raise ValueError("it ends in the middle of a line")
-    rows, numbers = [], []
-    for cells in lines:
-        if len(cells) != len(found):
-            raise ValueError(f"line {lines.line_num} must have {len(found)} cells, got {len(cells)}")
-        rows.append([*cells, *[""] * (len(names) - len(cells))])
-        numbers.append(lines.line_num)
-    frame = pl.DataFrame(rows, dict.fromkeys(names, TEXT), orient="row")
+    frame, numbers = text_frame(text)
+    frame = frame.with_columns(pl.lit("").alias(name) for name in names[len(found) :])
     return pl.DataFrame([_parsed(frame[column.name], column, numbers) for column in columns])
 
 

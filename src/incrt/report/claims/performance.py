@@ -6,7 +6,7 @@ import polars as pl
 
 from incrt.report import paper
 from incrt.report.claims.comparing import MATCHES, Pair, all_better, all_match
-from incrt.report.claims.rules import Claim, Verdict, no_runs, sizeable, universal
+from incrt.report.claims.rules import Claim, Verdict, no_runs, said_of_every, sizeable
 from incrt.report.selection import RUNTIME, SOUND, Runs, deltas
 from incrt.report.statistics import rate
 from incrt.report.wording import number, rate_text
@@ -18,8 +18,7 @@ def verdicts(runs: Runs) -> list[Verdict]:
     """Growing against fixed heads: in each regime the paper's number of them, and in all regimes each number."""
     names = runs.statics() or [paper.STATIC]
     return [
-        _succeed(runs),
-        _beat_the_baseline(runs),
+        *_said_of_grown(runs),
         *(_better_than(runs, names[0], (tau_z,)) for tau_z in paper.REGIMES),
         *(_better_than(runs, name, paper.REGIMES) for name in names),
         *(_match(runs, name) for name in names),
@@ -32,32 +31,17 @@ def other_heads(name: str, where: str) -> str:
     return where if name == paper.STATIC else f"{where}, of another number of heads"
 
 
-def _succeed(runs: Runs) -> Verdict:
-    claim = Claim(
-        "success",
-        "Every run with heads that grow succeeds (RMSE below 0.10 rad), in all three regimes.",
-        _TABLE_1,
-        f"30/30, the worst run at {number(paper.WORST)} %",
-    )
+def _said_of_grown(runs: Runs) -> list[Verdict]:
     found = runs.grown()
-    failures = found.filter(~pl.col("success"))
-    ours = rate_text(rate(len(found) - len(failures), len(found))) or ""
-    if sound := deltas(found):
-        ours += f", the worst run at {number(max(sound))} %"
-    return universal(claim, runs, found, failures, ours, "Every run does.")
-
-
-def _beat_the_baseline(runs: Runs) -> Verdict:
-    claim = Claim(
-        "baseline",
-        "Every run with heads that grow does better than the computed-torque baseline.",
-        "section 7.2",
-        f"30/30, the worst run at {number(paper.WORST)} %",
-    )
-    found = runs.grown()
-    worse = found.filter(~SOUND | (pl.col("delta_pct") >= 0))
-    ours = rate_text(rate(len(found) - len(worse), len(found))) or ""
-    return universal(claim, runs, found, worse, ours, "Every run does.")
+    worst = f", the worst run at {number(max(sound))} %" if (sound := deltas(found)) else ""
+    printed = f"30/30, the worst run at {number(paper.WORST)} %"
+    success = "Every run with heads that grow succeeds (RMSE below 0.10 rad), in all three regimes."
+    baseline = "Every run with heads that grow does better than the computed-torque baseline."
+    fails, worse, why = ~pl.col("success"), ~SOUND | (pl.col("delta_pct") >= 0), "Every run does."
+    return [
+        said_of_every(Claim("success", success, _TABLE_1, printed), runs, found, fails, f"{{rate}}{worst}", why),
+        said_of_every(Claim("baseline", baseline, "section 7.2", printed), runs, found, worse, "{rate}", why),
+    ]
 
 
 def _better_than(runs: Runs, name: str, regimes: Sequence[float]) -> Verdict:

@@ -1,4 +1,4 @@
-"""Claims and verdicts, and the rules for what is said of every run."""
+"""Claims and verdicts, and the rules for what is said of every run, and of a rate."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ import polars as pl
 
 from incrt.report import paper
 from incrt.report.selection import COMPARISON, Runs
-from incrt.report.statistics import LEVEL, Rate, fisher_p
+from incrt.report.statistics import LEVEL, Rate, fisher_p, rate
+from incrt.report.wording import rate_text
 
 Judgement = Literal["holds", "does not hold", "cannot tell"]
 
@@ -50,11 +51,11 @@ def all_of(judgements: Iterable[Judgement]) -> Judgement:
     return "holds" if found == {"holds"} else "cannot tell"
 
 
-def universal(
+def said_of_every(
     claim: Claim,
     runs: Runs,
     found: pl.DataFrame,
-    exceptions: pl.DataFrame,
+    exception: pl.Expr,
     ours: str,
     holds: str,
     *more: str,
@@ -62,18 +63,21 @@ def universal(
 ) -> Verdict:
     """The verdict on something said of every run of the comparison, and of ``more`` studies.
 
-    ``holds`` says why if there is no exception; of ``silent`` runs the version that trained them kept nothing.
+    ``ours`` may name {rate}, {held} and {n}; ``holds`` says why if there is no exception; of ``silent`` runs the
+    version that trained them kept nothing.
     """
     if not len(found):
         return no_runs(claim, "main", silent)
+    exceptions, n = found.filter(exception), len(found)
+    held = n - len(exceptions)
+    ours = ours.format(rate=rate_text(rate(held, n)), held=held, n=n)
+    if len(exceptions):
+        return Verdict(claim, n, ours, "does not hold", f"Exceptions: {_named(exceptions)}.")
     enough = min(len(found.filter(tau_z=tau_z)) for tau_z in paper.REGIMES) >= paper.SEEDS_A_REGIME
     given_up = runs.given_up(*COMPARISON, *more)
     few = "" if enough else f" But a regime of the paper's has fewer than {paper.SEEDS_A_REGIME} runs."
     lost = f" But {given_up} more could not be trained, evaluated or read." if given_up else ""
-    if len(exceptions):
-        return Verdict(claim, len(found), ours, "does not hold", f"Exceptions: {_named(exceptions)}.")
-    judgement: Judgement = "holds" if enough and not given_up else "cannot tell"
-    return Verdict(claim, len(found), ours, judgement, f"{holds}{few}{lost}")
+    return Verdict(claim, n, ours, "holds" if enough and not given_up else "cannot tell", f"{holds}{few}{lost}")
 
 
 def proved(claim: Claim, n: int, exceptions: pl.DataFrame, ours: str, holds: str) -> Verdict:
@@ -85,12 +89,10 @@ def proved(claim: Claim, n: int, exceptions: pl.DataFrame, ours: str, holds: str
 
 def no_runs(claim: Claim, study: str, silent: int = 0) -> Verdict:
     """The verdict where there is nothing to judge by; ``silent`` runs are there, from before this was kept of a run."""
-    trains = f"incrt study run {study}"
+    why = f"There are no such runs; incrt study run {study} trains them."
     if silent:
-        again = f"{trains} --out DIR, a new folder, trains them again"
+        again = f"incrt study run {study} --out DIR, a new folder, trains them again"
         why = f"Of the {silent} runs that are there this was not kept; {again}."
-    else:
-        why = f"There are no such runs; {trains} trains them."
     return Verdict(claim, 0, "no runs", "cannot tell", why, is_open=True)
 
 
@@ -101,10 +103,10 @@ def _named(rows: pl.DataFrame) -> str:
     return first if len(rows) <= 3 else f"{first} and {len(rows) - 3} more"
 
 
-def sizeable(rate: Rate, printed: Rate) -> Judgement:
+def sizeable(found: Rate, printed: Rate) -> Judgement:
     """Of a rate that is said to be the paper's."""
-    if rate.low is None or rate.value is None or printed.value is None:
+    if found.low is None or found.value is None or printed.value is None:
         return "cannot tell"
-    if rate.value < printed.value and fisher_p(rate, printed) < 1 - LEVEL:
+    if found.value < printed.value and fisher_p(found, printed) < 1 - LEVEL:
         return "does not hold"
-    return "holds" if rate.low > _SIZEABLE else "cannot tell"
+    return "holds" if found.low > _SIZEABLE else "cannot tell"
