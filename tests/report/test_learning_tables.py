@@ -11,7 +11,7 @@ from scipy import stats
 
 from incrt.report.data import Dataset, History
 from incrt.report.selection import Runs
-from incrt.report.tables import learning_tables, rank_table
+from incrt.report.tables.of_learning import learning_tables, rank_table
 
 NOTHING = np.zeros(0)
 STEPS = np.arange(500.0, 50_001, 500)

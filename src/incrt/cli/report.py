@@ -1,5 +1,6 @@
 """``incrt report``."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,8 +59,7 @@ class Report:
             named = " and ".join(map(str, folders))
             raise ValueError(f"no run in {named} is finished yet; incrt study status {self.folder} says how far")
         out = self.out or (self.folder if is_archive(self.folder) else self.folder / "report")
-        if is_archive(out) and out.resolve() not in {each.resolve() for each in folders}:
-            _check_kept(out, dataset)
+        _check_kept(out, folders, dataset)
         with log.status("writing the report"):
             verdicts = build_report(replace(dataset, title=self.title or dataset.title), out)
         presets = {preset: Runs(dataset, preset) for preset in dataset.presets}
@@ -96,11 +96,13 @@ class Report:
         log.print(f"wrote {out / PAGE}", markup=False, soft_wrap=True)
 
 
-def _check_kept(out: Path, dataset: "Dataset") -> None:
+def _check_kept(out: Path, folders: Sequence[Path], dataset: "Dataset") -> None:
     """Refuse to write over what a report has, perhaps as the only copy, and this one would not."""
-    from incrt.report.archive import read_archive
+    from incrt.report.archive import is_archive, read_archive
     from incrt.report.schema import RUN_KEY
 
+    if not is_archive(out) or out.resolve() in {each.resolve() for each in folders}:
+        return
     if gone := len(read_archive(out).runs.join(dataset.runs, on=RUN_KEY, how="anti")):
         had = f"--out {out} holds a report with {gone} tests of runs that are not in this one"
         raise ValueError(f"{had}; name {out} among the folders to add to it, or give another --out")
