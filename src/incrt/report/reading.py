@@ -213,16 +213,10 @@ def _made_by(folder: Path) -> list[dict[str, Any]]:
 
 
 def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mapping[str, str]) -> StudyRecord:
+    alike = ("name", "preset", "about", "seeds", "variants", "compare", "conditions", "trained_by")
     return StudyRecord(
-        name=study.name,
-        preset=study.preset,
-        about=study.about,
-        seeds=study.seeds,
-        variants=study.variants,
-        compare=study.compare,
+        **{name: getattr(study, name) for name in alike},
         regimes=tuple(dict.fromkeys((cell.bench.tau_z, cell.bench.window) for cell in study.cells)),
-        conditions=study.conditions,
-        trained_by=study.trained_by,
         runs_wanted=wanted,
         failed=tuple(failed.items()),
         unread=tuple(f"{name}: {why}" for name, why in missing.items()),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 TEXT, WHOLE, NUMBER, FLAG = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
-_WORDS = {WHOLE: "a whole number", NUMBER: "a number", FLAG: "True or False"}
+_WORDS = {TEXT: "text", WHOLE: "a whole number", NUMBER: "a number", FLAG: "True or False"}
 
 Row = dict[str, Any]
 """One row of a frame, by column."""
@@ -26,7 +26,7 @@ class Column(NamedTuple):
     unit: str = ""
     nullable: bool = False
     """Whether nothing may be known; a text that is not nullable may be empty."""
-    since: bool = False
+    is_new: bool = False
     """Whether files of a version before lack it."""
 
 
@@ -91,11 +91,20 @@ COMMANDS = (
     Column("train_s", NUMBER, "Training, added up over workers.", "s"),
     Column("compile_s", NUMBER, "Compiling, added up over workers.", "s"),
     Column("evaluate_s", NUMBER, "Evaluation, added up over workers.", "s"),
-    Column("part", TEXT, "What of the study it was to train; empty for all of it.", since=True),
+    Column("part", TEXT, "What of the study it was to train; empty for all of it.", is_new=True),
 )
 """One row a command that ran a study and was not killed."""
 
 Columns = tuple[Column, ...]
+
+
+def described(columns: Columns) -> str:
+    """The columns of a table as Markdown, for documents."""
+    lines = [("column", "type", "unit", "what it is"), ("---",) * 4]
+    for column in columns:
+        kind = _WORDS[column.dtype] + (", or nothing" if column.nullable else "")
+        lines.append((f"`{column.name}`", kind, column.unit, column.about))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def to_frame(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pl.DataFrame:
@@ -127,7 +136,7 @@ def text_frame(text: str) -> tuple[pl.DataFrame, list[int]]:
 def from_csv(text: str, columns: Columns) -> pl.DataFrame:
     """What :func:`to_csv` wrote of a table; what it cannot have written is refused, by its line."""
     names, found = [column.name for column in columns], text.partition("\n")[0].split(",")
-    if found != names[: len(found)] or len(found) < sum(not column.since for column in columns):
+    if found != names[: len(found)] or len(found) < sum(not column.is_new for column in columns):
         raise ValueError(f"the first line must be {','.join(names)}")
     if not text.endswith("\n"):
         raise ValueError("it ends in the middle of a line")

@@ -21,18 +21,13 @@ def head_charts(view: View) -> list[Chart | None]:
 
 
 def _rank(view: View, study: str, variant: str) -> Chart | None:
-    panels = [_rank_panel(view, study, variant, tau_z) for tau_z in view.regimes(study)]
-    panels = [panel for panel in panels if panel.series]
-    if not panels:
-        return None
-    return Chart(
+    return view.chart(
         "rank",
         "Effective rank and heads while training",
         f"Mean over the seeds ({variant} of study {study}); the bands reach from the smallest to the largest run. A "
         "head grows where the rank asks for more heads than there are.",
-        view.preset,
         (study,),
-        tuple(panels),
+        (_rank_panel(view, study, variant, tau_z) for tau_z in view.regimes(study)),
         3,
     )
 
@@ -59,17 +54,13 @@ def _heads_over_time(last: int, history: History) -> tuple[Floats, Floats]:
 
 def _shares(view: View, study: str, variant: str) -> Chart | None:
     cells = (view.with_history(view.sound(study, variant, tau_z), shares=True) for tau_z in view.regimes(study))
-    runs = [run for run in map(representative, cells) if run is not None]
-    if not runs:
-        return None
-    return Chart(
+    return view.chart(
         "shares",
         "Shares of the heads while training",
         f"Of each regime the seed with the median Δ% ({variant} of study {study}). A head's share is its part of the "
         "attention output; the shares of all active heads are stacked, the first head lowest.",
-        view.preset,
         (study,),
-        tuple(_shares_panel(run, view.dataset.histories[run["folder"]]) for run in runs),
+        (_shares_panel(run, view.dataset.histories[run["folder"]]) for run in map(representative, cells) if run),
         3,
     )
 

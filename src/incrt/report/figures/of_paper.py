@@ -25,8 +25,6 @@ def _comparison(view: View) -> Chart | None:
     names = [RUNTIME, *view.statics()]
     found = {tau_z: [view.compared(name, tau_z) for name in names] for tau_z in view.regimes(*COMPARISON)}
     found = {tau_z: cells for tau_z, cells in found.items() if any(map(deltas, cells))}
-    if not found:
-        return None
     series: list[Series] = []
     for group, (tau_z, cells) in enumerate(found.items()):
         count = len(names) + (2 if len(names) > 1 else 1)
@@ -44,13 +42,12 @@ def _comparison(view: View) -> Chart | None:
                 series.append(parts.paper_mark("bar", mean.mean, mean.half_width, colour, label, place))
         series += parts.controller_lines(view, COMPARISON, tau_z, group - 0.46, group + 0.46)
     every_cell = [cell for cells in found.values() for cell in cells]
-    return Chart(
+    return view.chart(
         "figure-3-comparison",
         "Runtime and static heads in each memory regime",
         "The paper's Figure 3. Mean Δ% with the 95 % Student interval over the seeds "
         f"({parts.counted(every_cell)}); lower is better. Hatched: the paper's own figures; it gives no interval for "
         "static heads. Grey lines: the reference controllers of the same regime.",
-        view.preset,
         view.comparison(),
         (_by_regime(list(found), series),),
         1,
@@ -61,8 +58,6 @@ def _seeds(view: View) -> Chart | None:
     """Figure 4: a dot a seed, a bar at the mean."""
     found = {tau_z: view.compared(RUNTIME, tau_z) for tau_z in view.regimes(*COMPARISON)}
     found = {tau_z: rows for tau_z, rows in found.items() if deltas(rows)}
-    if not found:
-        return None
     colour = view.look(RUNTIME).colour
     series: list[Series] = []
     for group, (tau_z, rows) in enumerate(found.items()):
@@ -76,12 +71,11 @@ def _seeds(view: View) -> Chart | None:
         if printed := paper.printed("main", RUNTIME, tau_z):
             here = place.moved(0.36, 0.1)
             series.append(parts.paper_mark("points", printed.mean, printed.half_width, GREY, PAPER + "mean", here))
-    return Chart(
+    return view.chart(
         "figure-4-seeds",
         "Runtime heads, seed by seed",
         f"The paper's Figure 4. Each dot is a seed ({parts.counted(found.values())} a regime), the bar is the mean. "
         "Diamonds: the paper's means and intervals. Grey lines: the reference controllers.",
-        view.preset,
         view.comparison(),
         (_by_regime(list(found), series),),
         1,
@@ -101,17 +95,14 @@ def _heads(view: View) -> Chart | None:
     study, variant = place
     cells = (view.with_history(view.sound(study, variant, tau_z)) for tau_z in view.regimes(study))
     runs = [run for run in map(representative, cells) if run is not None]
-    if not runs:
-        return None
-    return Chart(
+    return view.chart(
         "figure-5-heads",
         "Active heads K(t) while training",
         f"The paper's Figure 5. Of each regime the seed with the median Δ% ({variant} of study {study}). Dashed: a "
         "head grows; dotted: one is pruned. Grey, where the training is as long: the paper's schedule, from one head "
         "to its cap of eight.",
-        view.preset,
         (study,),
-        tuple(_heads_panel(run, view.dataset.histories[run["folder"]], view.look(variant)) for run in runs),
+        (_heads_panel(run, view.dataset.histories[run["folder"]], view.look(variant)) for run in runs),
         3,
     )
 

@@ -46,11 +46,10 @@ def _results(view: View, study: StudyRecord, name: str, metrics: Sequence[Metric
         words += " Headroom closed is 0 at the best constant gains and 1 at the clairvoyant controller."
     if any(series.kind == "line" for panel in panels for series in panel.series):
         words += " Grey lines: the reference controllers."
-    return Chart(
+    return view.chart(
         f"{name}-{slug(study.name)}",
         f"Study {study.name}: {'headroom closed' if name == 'headroom' else 'results of the variants'}",
         f"{study.about} Means with the 95 % Student interval; small dots are seeds ({parts.counted(cells)}).{words}",
-        view.preset,
         (study.name,),
         panels,
         2 if len(study.variants) * len(study.tau_zs) <= 8 else 1,
@@ -84,16 +83,13 @@ def _conditions(view: View, study: StudyRecord) -> Chart | None:
     """What is left of the results on other tests; a panel a regime."""
     places = [(variant, tau_z) for variant in study.variants for tau_z in study.tau_zs]
     conditions = [name for name in study.tests if any(len(view.sound(study.name, *place, name)) for place in places)]
-    if not conditions:
-        return None
-    return Chart(
+    return view.chart(
         f"conditions-{slug(study.name)}",
         f"Study {study.name}: results under other conditions",
         f"{study.about} Mean Δ% against the baseline under the same condition, with the 95 % Student interval over "
         f"the seeds; what lies above {_CUT:g} is not drawn. Grey lines: the reference controllers there.",
-        view.preset,
         (study.name,),
-        tuple(_condition_panel(view, study, tau_z, conditions) for tau_z in study.tau_zs),
+        (_condition_panel(view, study, tau_z, conditions) for tau_z in study.tau_zs),
         1,
     )
 
@@ -121,19 +117,16 @@ def _learning(view: View, study: StudyRecord) -> Chart | None:
             name = f": {other}" if other and len(groups(study)) > 1 else ""
             panels.append(_learning_panel(view, study, tau_z, variants, f"{regime_name(tau_z)}{name}"))
     panels = [panel for panel in panels if panel.series]
-    if not panels:
-        return None
     banded = any(series.kind == "band" for panel in panels for series in panel.series)
     cells = [view.cell(study.name, variant, tau_z) for variant in study.variants for tau_z in study.tau_zs]
-    return Chart(
+    return view.chart(
         f"learning-{slug(study.name)}",
         f"Study {study.name}: return while training",
         f"Mean return of the episodes that ended, over the seeds ({parts.counted(cells)})"
         + (", with its 95 % Student interval" if banded else "")
         + ". Where variants are trained for different times, so long are their curves. Higher is better.",
-        view.preset,
         (study.name,),
-        tuple(panels),
+        panels,
         2 if len(panels) == 4 else 3,
     )
 

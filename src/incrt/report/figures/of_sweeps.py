@@ -29,15 +29,14 @@ def _sweep(view: View, name: str, file: str, title: str, of_paper: str) -> Chart
     cells = [view.everywhere(name, variant, tau_z) for variant in study.variants for tau_z in study.tau_zs]
     if not any(map(deltas, cells)):
         return None
-    return Chart(
+    return view.chart(
         file,
         title,
         f"{of_paper}. Left: mean Δ% with the 95 % Student interval, lower is better; small dots are seeds "
         f"({parts.counted(cells)}). Right: standard deviation of Δ% over the seeds. Hollow and hatched: the paper's "
         "own figures. Grey lines: the reference controllers.",
-        view.preset,
         (name,),
-        tuple(panel(view, study, tau_z) for tau_z in study.tau_zs for panel in (_means, _spreads)),
+        (panel(view, study, tau_z) for tau_z in study.tau_zs for panel in (_means, _spreads)),
         2,
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from incrt.report.data import Dataset
-from incrt.report.figures.chart import Series
+from incrt.report.figures.chart import Chart, Panel, Series
 from incrt.report.figures.style import GREY, REFERENCE_DASHES, Look, looks
 from incrt.report.selection import Runs, deltas, diverged, groups
 from incrt.report.statistics import summarise
@@ -33,6 +33,13 @@ class View(Runs):
 
     def look(self, variant: str) -> Look:
         return self._looks[variant]
+
+    def chart(
+        self, name: str, title: str, caption: str, studies: Sequence[str], panels: Iterable[Panel], columns: int
+    ) -> Chart | None:
+        """A chart of those panels in which there is something; none without any."""
+        shown = tuple(panel for panel in panels if panel.series or panel.heatmap)
+        return Chart(name, title, caption, self.preset, tuple(studies), shown, columns) if shown else None
 
 
 @dataclass(frozen=True)

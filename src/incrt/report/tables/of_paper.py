@@ -1,5 +1,7 @@
 """The paper's three tables, with its numbers beside ours and the reference controllers below."""
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from incrt.report import paper
@@ -10,37 +12,22 @@ from incrt.report.tables.table import Row, Table
 from incrt.report.wording import difference_text, interval_text, number, plus_minus
 
 _LESS = "runtime less it [points]"
-_SWEEPS = {
-    "table-2": (
-        "k_max",
-        "Table 2: the head-count cap",
-        ("n", "diverged", "paper: Δ% ± CI95", "paper: std", "paper: n"),
-        (),
-    ),
-    "table-3": (
-        "grace",
-        "Table 3: the cooldown between two events",
-        (
-            *("fails", "diverged", "schedule [k]", "paper: Δ% ± CI95", "paper: std", "paper: fails"),
-            "paper: schedule [k]",
-        ),
-        (
-            "A schedule ends when K reaches K_max, or with the last growth of a run that does not reach it.",
-            "Its length is the mean over the runs, in thousands of steps.",
-        ),
-    ),
-}
-"""Study, title, headings and notes."""
 
 
 def paper_tables(runs: Runs) -> list[Table]:
     """Those of Tables 1 to 3 for which there are runs."""
-    tables = [_comparison(runs)]
-    for name, (study, title, headings, notes) in _SWEEPS.items():
-        shown = ("variant", "τ_z [s]", "Δ% ± CI95", "std", *headings)
-        rows = tuple(_swept_rows(runs, study))
-        tables.append(Table(name, f"{title}, preset {runs.preset}", shown, rows, (ABOUT_DELTA, *notes), (study,)))
-    return [table for table in tables if table.rows]
+    end = "A schedule ends when K reaches K_max, or with the last growth of a run that does not reach it."
+    length = "Its length is the mean over the runs, in thousands of steps."
+    caps = ("n", "diverged", "paper: Δ% ± CI95", "paper: std", "paper: n")
+    cooldowns = ("fails", "diverged", "schedule [k]", "paper: Δ% ± CI95", "paper: std", "paper: fails")
+    found = [
+        _comparison(runs),
+        _sweep(runs, "k_max", "Table 2: the head-count cap", caps),
+        _sweep(
+            runs, "grace", "Table 3: the cooldown between two events", (*cooldowns, "paper: schedule [k]"), end, length
+        ),
+    ]
+    return [table for table in found if table.rows]
 
 
 def _comparison(runs: Runs) -> Table:
@@ -50,10 +37,8 @@ def _comparison(runs: Runs) -> Table:
         grown = runs.compared(RUNTIME, tau_z)
         for variant in (RUNTIME, *(runs.statics() or [paper.STATIC])):
             found = runs.compared(variant, tau_z)
-            cells = {
-                **variant_cells(variant, tau_z, found),
-                **_printed("main" if variant == RUNTIME else "static", variant, tau_z),
-            }
+            printed = _printed("main" if variant == RUNTIME else "static", variant, tau_z)
+            cells = {**variant_cells(variant, tau_z, found), **printed}
             if not len(found):
                 del cells["diverged"]
             if variant != RUNTIME:
@@ -84,19 +69,21 @@ def _against(grown: pl.DataFrame, fixed: float | None) -> str | None:
     return interval_text(less.mean, less.t_low, less.t_high)
 
 
-def _swept_rows(runs: Runs, name: str) -> list[Row]:
+def _sweep(runs: Runs, name: str, title: str, headings: Sequence[str], *notes: str) -> Table:
     """One row a value of what the study sweeps; below them INCRT-1L, where the paper has it, and the controllers."""
     study, rows = runs.study(name), list[Row]()
+    places = [(name, variant) for variant in study.variants] if study else []
+    if name == "k_max":
+        places.append(("static", paper.STATIC))
     for tau_z in runs.regimes(name) if study else ():
-        places = [(name, variant) for variant in study.variants] if study else []
-        if name == "k_max":
-            places.append(("static", paper.STATIC))
         for place, variant in places:
             found, printed = runs.everywhere(place, variant, tau_z), _printed(place, variant, tau_z)
             if len(found) or printed:
                 rows.append(Row({**variant_cells(variant, tau_z, found), **printed}, runs.preset, tau_z, variant))
         rows += controller_rows(runs, name, tau_z)
-    return rows
+    shown = ("variant", "τ_z [s]", "Δ% ± CI95", "std", *headings)
+    file = title.partition(":")[0].lower().replace(" ", "-")
+    return Table(file, f"{title}, preset {runs.preset}", shown, tuple(rows), (ABOUT_DELTA, *notes), (name,))
 
 
 def _printed(study: str, variant: str, tau_z: float) -> Cells:
