@@ -21,6 +21,7 @@ from incrt.report.statistics import rate, summarise
 from incrt.report.tables import make_more_tables, make_tables, table
 
 PAGE = "report.html"
+_SUMMARY = ("n", "mean", "std", "t_low", "t_high", "median", "iqm", "iqm_low", "iqm_high")
 _FORMS = {".md": table.to_markdown, ".csv": table.to_csv, ".tex": table.to_latex}
 
 
@@ -77,6 +78,7 @@ def _cells(presets: dict[str, Runs]) -> str:
 def _metrics(found: pl.DataFrame) -> dict[str, float | None]:
     """Of runs that differ in their seeds alone; the summary is that of Delta%."""
     succeeded, sound = rate(total(found, "success"), len(found)), found.filter(SOUND)
+    summary = summarise(deltas(found))
     return {
         "runs": len(found),
         "diverged": diverged(found),
@@ -84,7 +86,7 @@ def _metrics(found: pl.DataFrame) -> dict[str, float | None]:
         "success_rate": succeeded.value,
         "wilson_low": succeeded.low,
         "wilson_high": succeeded.high,
-        **vars(summarise(deltas(found))),
+        **{name: getattr(summary, name) for name in _SUMMARY},
         **{name: mean_of(sound[name]) for name in ("headroom_closed", "max_error", "torque_tv")},
     }
 

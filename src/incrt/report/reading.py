@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from incrt.report.archive import is_archive, read_archive
 from incrt.report.data import Dataset, History, StudyRecord, cell_name, command_for, controllers_of
@@ -48,15 +49,14 @@ def read_folder(folder: Path) -> Dataset:
 def read_studies(folder: Path) -> Dataset:
     """All finished runs of all studies in a folder; what cannot be read is named among what failed."""
     store = Store(folder)
-    rows: list[Row] = []
-    controllers: list[Row] = []
+    rows, controllers = [to_frame([], RUNS)], [to_frame([], CONTROLLERS)]
     logs: dict[str, _Logs] = {}
     makers: dict[str, dict[str, Any]] = {}
     episodes: dict[str, Episodes] = {}
     studies: list[StudyRecord] = []
     for study in store.studies():
         unread: dict[str, str] = {}
-        found: dict[str, list[Row]] = {}
+        found: dict[str, pl.DataFrame] = {}
         plan = store.planned(study)
         for run in plan:
             name = str(run.folder.relative_to(folder))
@@ -64,26 +64,26 @@ def read_studies(folder: Path) -> Dataset:
                 if is_over(run.folder):
                     logs[name] = logs.get(name) or _read_logs(run)
                     made_by = _made_by(run.folder)
-                    found[name] = _rows(study, run, name, logs[name])
+                    found[name] = to_frame(_rows(study, run, name, logs[name]), RUNS)
                     makers |= {json.dumps(maker, sort_keys=True): maker for maker in made_by}
-        own = [row for of_run in found.values() for row in of_run]
+        own = pl.concat([rows[0], *found.values()])
         episodes |= _representative_episodes(folder, study, own)
         missing: dict[str, str] = {}
-        begun = {(row["variant"], row["tau_z"]) for row in own}
+        begun = set(own.select("variant", "tau_z").iter_rows())
         for cell in study.cells:
             place = cell.variant, cell.bench.tau_z
             # Where no run is there yet, its controllers need not be.
             with _noting(controllers_of(cell_name(*place)), missing if place in begun else {}):
-                controllers += _controllers(store, study, cell)
+                controllers += (to_frame([row], CONTROLLERS) for row in _controllers(store, study, cell))
         # What was noted before may have been done since.
         done = {name for name, of_run in found.items() if len(of_run) == len(study.tests)}
         given_up = {name: why for name, why in store.failed(study).items() if name not in done}
         studies.append(_record(study, len(plan), {**given_up, **unread}, missing))
-        rows += own
+        rows.append(own)
     return Dataset(
         studies,
-        to_frame(rows, RUNS),
-        to_frame(controllers, CONTROLLERS),
+        pl.concat(rows),
+        pl.concat(controllers),
         {name: each.history for name, each in logs.items()},
         episodes,
         list(makers.values()),
@@ -225,10 +225,10 @@ def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mappi
     )
 
 
-def _representative_episodes(folder: Path, study: Study, rows: Sequence[Row]) -> dict[str, Episodes]:
+def _representative_episodes(folder: Path, study: Study, rows: pl.DataFrame) -> dict[str, Episodes]:
     """Of a run in the middle of each regime, of the variant that stands for the study."""
     variant = next(iter(study.compare.values()), study.variants[0])
-    cells = to_frame(rows, RUNS).filter(AS_TRAINED, variant=variant).partition_by("tau_z", maintain_order=True)
+    cells = rows.filter(AS_TRAINED, variant=variant).partition_by("tau_z", maintain_order=True)
     found = {}
     for run in filter(None, map(representative, cells)):
         with contextlib.suppress(ValueError):  # there are none, or they cannot be read: a figure less

@@ -108,8 +108,11 @@ def described(columns: Columns) -> str:
 
 
 def to_frame(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pl.DataFrame:
-    """Rows as a frame of a table."""
-    return pl.DataFrame(list(rows), {column.name: column.dtype for column in columns}, orient="row")
+    """Rows as a frame of a table; values of another type are refused."""
+    try:
+        return pl.DataFrame(list(rows), {column.name: column.dtype for column in columns}, orient="row")
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"a row does not fit its table: {str(error).partition(';')[0]}") from None
 
 
 def to_csv(frame: pl.DataFrame) -> str:

@@ -29,7 +29,8 @@ Interval = tuple[float, float] | tuple[None, None]
 class Summary:
     """A sample: its mean with Student's interval, and its interquartile mean with a BCa bootstrap interval."""
 
-    n: int
+    sample: Sample
+    """In order."""
     mean: float | None = None
     std: float | None = None
     """With n - 1."""
@@ -38,8 +39,19 @@ class Summary:
     median: float | None = None
     iqm: float | None = None
     """Mean without the lowest and the highest quarter; below four values nothing is left out."""
-    iqm_low: float | None = None
-    iqm_high: float | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.sample)
+
+    @property
+    def iqm_low(self) -> float | None:
+        """An end of the interval, made when it is asked for: the bootstrap takes longer than all the rest."""
+        return _bca(self.sample)[0]
+
+    @property
+    def iqm_high(self) -> float | None:
+        return _bca(self.sample)[1]
 
     @property
     def half_width(self) -> float | None:
@@ -83,22 +95,19 @@ def summarise(values: Iterable[float]) -> Summary:
     """Sum up a sample; the same values in any order give the same numbers."""
     sample = _checked(values)
     if not sample:
-        return Summary(0)
+        return Summary(sample)
     t_low, t_high = None, None
     if sample[0] != sample[-1]:
         with _quiet():
             t_low, t_high = _finite(stats.ttest_1samp(sample, 0.0).confidence_interval(LEVEL))
-    iqm_low, iqm_high = _bca(sample)
     return Summary(
-        n=len(sample),
+        sample,
         mean=float(np.mean(sample)),
         std=float(np.std(sample, ddof=1)) if len(sample) > 1 else None,
         t_low=t_low,
         t_high=t_high,
         median=float(np.median(sample)),
         iqm=float(stats.trim_mean(sample, 0.25)),
-        iqm_low=iqm_low,
-        iqm_high=iqm_high,
     )
 
 
