@@ -53,10 +53,12 @@ def heads_figure(
     ended = [stretch for stretch in stretches if stretch["return"] is not None]
     top = 1.0 + max([*counts, heads_at_end])
     panels = [Panel("", "environment steps", "heads K", tuple(series), y_whole=True, y_range=(0.0, top))]
-    for rows, part, words in ((measured, "rank", "effective rank"), (ended, "return", "return of an episode")):
-        if rows:
-            line = _line(*_columns(rows, part), _OTHER, "")
-            panels.append(Panel("", "environment steps", words, (line,)))
+    if measured:
+        dots = _line(*_columns(measured, "rank"), _OTHER, "", kind="points", size=4.0)
+        panels.append(Panel("", "environment steps", "effective rank", (dots,)))
+    if ended:
+        line = _line(*_columns(ended, "return"), _OTHER, "")
+        panels.append(Panel("", "environment steps", "return of an episode", (line,)))
     write_png(Chart("", title, "", "", (), tuple(panels), 1), path)
 
 
