@@ -32,6 +32,11 @@ import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from incrt.report.schema import NUMBER, text_frame
 
 _BETWEEN, _ACROSS = "--between", "--across"
 _OF_RUNS = ("preset", "tau_z", "variant", "folder", "condition", "failure", "delta_pct")
@@ -42,6 +47,16 @@ COMMAND = re.compile(
 )
 
 
+class Condition(NamedTuple):
+    """A column, and what is to be found in it."""
+
+    column: str
+    expression: re.Pattern[str]
+
+    def __str__(self) -> str:
+        return f"{self.column}~{self.expression.pattern}"
+
+
 def table(arguments: Sequence[str]) -> str:
     """What a command prints. Its arguments: a file or a pattern, then conditions and columns."""
     name, *rest = [word for word in arguments if word != _ACROSS]
@@ -49,28 +64,27 @@ def table(arguments: Sequence[str]) -> str:
     conditions = [_condition(word) for word in words if "~" in word]
     shown = [word for word in words if "~" not in word]
     rows, first = _read(name)
-    columns = [column for column in rows[0] if all(column in row for row in rows)]
+    there = ", ".join(rows.columns)
     if compared and _ACROSS in arguments:
         raise ValueError(f"{_BETWEEN} and {_ACROSS} do not go together")
-    if compared and not {*_OF_RUNS} <= {*columns}:
+    if compared and not {*_OF_RUNS} <= {*rows.columns}:
         raise ValueError(f"{_BETWEEN} is for tables of runs, such as runs.csv; {name} is none")
-    for column in [*shown, *(column for column, _ in conditions)]:
-        if column not in columns:
-            raise ValueError(f"{name} has no column {column!r}; it has {', '.join(columns)}")
+    for column in [*shown, *(each.column for each in conditions)]:
+        if column not in rows.columns:
+            raise ValueError(f"{name} has no column {column!r}; it has {there}")
     if not shown and not compared:
-        raise ValueError(f"no column of {name} is named; it has {', '.join(columns)}")
-    found = [row for row in rows if all(expression.search(row[column]) for column, expression in conditions)]
-    if not found:
-        there = "; ".join(_left_by_others(rows, conditions, i) for i in range(len(conditions)))
-        raise ValueError(f"no row of {name} meets all conditions; {there}")
+        raise ValueError(f"no column of {name} is named; it has {there}")
+    found = _meeting(rows, conditions)
+    if not len(found):
+        left = "; ".join(_left_by_others(rows, conditions, each) for each in conditions)
+        raise ValueError(f"no row of {name} meets all conditions; {left}")
     if compared:
         found = _compared(found, *compared)
-        first, shown = [], list(found[0])
     elif _ACROSS in arguments:
         found = _across(found, shown)
-        first, shown = [], list(found[0])
-    shown = list(dict.fromkeys([*first, *shown]))
-    lines = [shown, ["---"] * len(shown), *([_cell(row[column]) for column in shown] for row in found)]
+    else:
+        found = found.select(list(dict.fromkeys([*first, *shown])))
+    lines = [found.columns, ["---"] * found.width, *(map(_cell, row) for row in found.rows())]
     return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
 
 
@@ -97,107 +111,29 @@ def _split(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     return words[:place], compared
 
 
-def _compared(rows: Sequence[dict[str, str]], variant: str, other: str) -> list[dict[str, str]]:
-    """A row a preset and regime, with what the report makes of the two samples."""
-    from incrt.report.statistics import compare, summarise
-    from incrt.report.wording import difference_text, mean_text, p_text
-
-    names, other_names = _named(rows, variant), _named(rows, other)
-    found = []
-    for preset, tau_z in dict.fromkeys((row["preset"], row["tau_z"]) for row in rows):
-        here = [row for row in rows if (row["preset"], row["tau_z"]) == (preset, tau_z)]
-        runs, others = (_each_once(row for row in here if row["variant"] in each) for each in (names, other_names))
-        if not runs or not others:
-            continue
-        one, two = _deltas(runs), _deltas(others)
-        if not one or not two:
-            raise ValueError(f"all runs of {variant if two else other} diverged, of preset {preset} and tau_z {tau_z}")
-        comparison = compare(one, two)
-        found.append(
-            {
-                "preset": preset,
-                "τ_z [s]": f"{float(tau_z):g}",
-                f"n: {variant}": str(len(one)),
-                f"Δ%: {variant}": mean_text(summarise(one)) or "",
-                f"n: {other}": str(len(two)),
-                f"Δ%: {other}": mean_text(summarise(two)) or "",
-                "difference [Welch95]": difference_text(comparison) or "",
-                "p (Mann-Whitney)": p_text(comparison.p) or "",
-            }
-        )
-    if not found:
-        raise ValueError(f"no preset and regime has runs of {variant} and of {other}")
-    return found
-
-
-def _named(rows: Sequence[dict[str, str]], variant: str) -> set[str]:
-    """The variants that are meant, by name or by an expression for all of it."""
-    names = dict.fromkeys(row["variant"] for row in rows)
-    try:
-        meant = {name for name in names if name == variant or re.fullmatch(variant, name)}
-    except re.error as error:
-        raise ValueError(f"{variant!r} must be a variant or a regular expression for some, but {error}") from None
-    if not meant:
-        raise ValueError(f"no run that meets the conditions is of {variant}; there are {_some(names)}")
-    return meant
-
-
-def _across(rows: Sequence[dict[str, str]], shown: Sequence[str]) -> list[dict[str, str]]:
-    """The rows that differ in preset and last column alone, as one."""
-    if "preset" not in rows[0]:
-        raise ValueError(f"{_ACROSS} is for files of several presets, such as 'tables/*/claims.csv'")
-    *alike, last = shown
-    presets, found = dict.fromkeys(row["preset"] for row in rows), dict[tuple[str, ...], dict[str, str]]()
-    for row in rows:
-        cells = found.setdefault(tuple(row[column] for column in alike), {column: row[column] for column in alike})
-        if row["preset"] in cells:
-            apart = [column for column in row if column != "preset" and len({each.get(column) for each in rows}) > 1]
-            raise ValueError(
-                f"several rows of preset {row['preset']} have the same {', '.join(alike) or 'columns'}; name what "
-                f"tells them apart before the last column, of {', '.join(each for each in apart if each not in shown)}"
-            )
-        cells[row["preset"]] = row[last]
-    return [{**dict.fromkeys([*alike, *presets], ""), **cells} for cells in found.values()]
-
-
-def _each_once(rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    """Of each run one row, whatever studies name it."""
-    runs = dict[str, dict[str, str]]()
-    for row in rows:
-        tested, before = row["condition"], runs.setdefault(row["folder"], row)["condition"]
-        if tested != before:
-            raise ValueError(
-                f"runs were tested under several conditions, such as {_some([before, tested])}; "
-                "'condition~^...$' must choose one, 'condition~^$' that of training"
-            )
-    return list(runs.values())
-
-
-def _deltas(runs: Sequence[dict[str, str]]) -> list[float]:
-    return [float(row["delta_pct"]) for row in runs if row["delta_pct"] and not row["failure"]]
-
-
-def _left_by_others(
-    rows: Sequence[dict[str, str]], conditions: Sequence[tuple[str, re.Pattern[str]]], place: int
-) -> str:
-    """What is in the column of one condition, in the rows that meet all others."""
-    column_here = conditions[place][0]
-    others = [each for i, each in enumerate(conditions) if i != place]
-    left = [row for row in rows if all(expression.search(row[column]) for column, expression in others)]
-    there = _some(row[column_here] for row in left) or "in no row"
-    meeting = ", ".join(f"{column}~{expression.pattern}" for column, expression in others)
-    return f"{'with ' + meeting if others else 'in its rows'} {column_here} is {there}"
-
-
-def _condition(word: str) -> tuple[str, re.Pattern[str]]:
+def _condition(word: str) -> Condition:
     column, _, expression = word.partition("~")
     try:
-        return column, re.compile(expression)
+        return Condition(column, re.compile(expression))
     except re.error as error:
         raise ValueError(f"{word!r} must be COLUMN~REGULAR EXPRESSION, but {error}") from None
 
 
-def _read(name: str) -> tuple[list[dict[str, str]], list[str]]:
+def _meeting(rows: pl.DataFrame, conditions: Iterable[Condition]) -> pl.DataFrame:
+    """Not by polars' own expressions, which know no lookahead."""
+    for column, expression in conditions:
+        rows = rows.filter(pl.Series([bool(expression.search(cell)) for cell in rows[column]], dtype=pl.Boolean))
+    return rows
+
+
+def _left_by_others(rows: pl.DataFrame, conditions: Sequence[Condition], condition: Condition) -> str:
+    """What is in the column of one condition, in the rows that meet all others."""
+    others = [each for each in conditions if each is not condition]
+    there = _some(_meeting(rows, others)[condition.column]) or "in no row"
+    return f"{'with ' + ', '.join(map(str, others)) if others else 'in its rows'} {condition.column} is {there}"
+
+
+def _read(name: str) -> tuple[pl.DataFrame, list[str]]:
     """The rows, and with which columns a table of them begins."""
     files = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.csv"))}
     if (typed := Path(name).resolve()).is_relative_to(FOLDER):  # as the shell completes it
@@ -206,21 +142,91 @@ def _read(name: str) -> tuple[list[dict[str, str]], list[str]]:
     if not matching:
         there = textwrap.shorten(", ".join(sorted(files, key=lambda each: each.count("/"))), 600, placeholder=" ...")
         raise ValueError(f"no file of {FOLDER} is or matches {name!r}; there are {there}")
-    rows = []
+    frames = []
     for each in matching:
-        about = {} if each == name else {"preset": files[each].parent.name}
         try:
-            with files[each].open(encoding="utf-8", newline="") as file:
-                found = list(csv.DictReader(file))
+            frame, _ = text_frame(files[each].read_text(encoding="utf-8"))
         except (UnicodeDecodeError, csv.Error) as error:
             raise ValueError(f"{each} is no table: {error}") from None
-        for row in found:
-            if None in row or None in row.values():
-                raise ValueError(f"{each} is damaged: a row has not as many cells as there are columns")
-        rows += [{**about, **row} for row in found]
-    if not rows:
+        except ValueError as error:
+            raise ValueError(f"{each} is damaged: {error}") from None
+        about = [] if each == name else [pl.lit(files[each].parent.name).alias("preset")]
+        frames.append(frame.select(*about, pl.exclude("preset") if about else pl.all()))
+    common = [column for column in frames[0].columns if all(column in frame.columns for frame in frames)]
+    rows = pl.concat(frame.select(common) for frame in frames)
+    if not len(rows):
         raise ValueError(f"{name} has no rows")
     return rows, [] if matching == [name] else ["preset"]
+
+
+def _compared(rows: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
+    """A row a preset and regime, with what the report makes of the two samples."""
+    from incrt.report.statistics import compare, summarise
+    from incrt.report.wording import difference_text, mean_text, p_text
+
+    named = [pl.col("variant").is_in(_named(rows, each)) for each in (variant, other)]
+    found = []
+    for (preset, tau_z), here in rows.group_by("preset", "tau_z", maintain_order=True):
+        runs = [_each_once(here.filter(each)) for each in named]
+        if not all(map(len, runs)):
+            continue
+        one, two = map(_deltas, runs)
+        if not one or not two:
+            raise ValueError(f"all runs of {variant if two else other} diverged, of preset {preset} and tau_z {tau_z}")
+        comparison = compare(one, two)
+        cells = {"preset": str(preset), "τ_z [s]": f"{float(str(tau_z)):g}"}
+        for name, sample in ((variant, one), (other, two)):
+            cells |= {f"n: {name}": str(len(sample)), f"Δ%: {name}": mean_text(summarise(sample)) or ""}
+        cells["difference [Welch95]"] = difference_text(comparison) or ""
+        found.append(cells | {"p (Mann-Whitney)": p_text(comparison.p) or ""})
+    if not found:
+        raise ValueError(f"no preset and regime has runs of {variant} and of {other}")
+    return pl.DataFrame(found)
+
+
+def _named(rows: pl.DataFrame, variant: str) -> list[str]:
+    """The variants that are meant, by name or by an expression for all of it."""
+    names = rows["variant"].unique(maintain_order=True)
+    try:
+        meant = [name for name in names if name == variant or re.fullmatch(variant, name)]
+    except re.error as error:
+        raise ValueError(f"{variant!r} must be a variant or a regular expression for some, but {error}") from None
+    if not meant:
+        raise ValueError(f"no run that meets the conditions is of {variant}; there are {_some(names)}")
+    return meant
+
+
+def _each_once(rows: pl.DataFrame) -> pl.DataFrame:
+    """Of each run one row, whatever studies name it."""
+    tests = rows.group_by("folder", maintain_order=True).agg(pl.col("condition").unique(maintain_order=True))
+    if several := [names.to_list() for names in tests["condition"] if len(names) > 1]:
+        raise ValueError(
+            f"runs were tested under several conditions, such as {_some(several[0][:2])}; "
+            "'condition~^...$' must choose one, 'condition~^$' that of training"
+        )
+    return rows.unique("folder", keep="first", maintain_order=True)
+
+
+def _deltas(rows: pl.DataFrame) -> list[float]:
+    return rows.filter(pl.col("delta_pct") != "", failure="")["delta_pct"].cast(NUMBER).to_list()
+
+
+def _across(rows: pl.DataFrame, shown: Sequence[str]) -> pl.DataFrame:
+    """The rows that differ in preset and last column alone, as one."""
+    if "preset" not in rows.columns:
+        raise ValueError(f"{_ACROSS} is for files of several presets, such as 'tables/*/claims.csv'")
+    *alike, last = shown
+    twice = rows.filter(rows.select("preset", *alike).is_duplicated())
+    if len(twice):
+        apart = [name for name in rows.columns if name not in {"preset", *shown} and rows[name].n_unique() > 1]
+        raise ValueError(
+            f"several rows of preset {twice['preset'][0]} have the same {', '.join(alike) or 'columns'}; name what "
+            f"tells them apart before the last column, of {', '.join(apart)}"
+        )
+    # A column that all rows share, so that there may be no other.
+    wide = rows.select(pl.lit("").alias("\0"), "preset", *dict.fromkeys([*alike, last]))
+    found = wide.pivot("preset", index=["\0", *alike], values=last, maintain_order=True).drop("\0")
+    return found.fill_null("")
 
 
 def _some(cells: Iterable[str]) -> str:

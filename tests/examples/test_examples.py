@@ -17,7 +17,7 @@ from incrt.config import EncoderConfig, HeadsConfig
 from incrt.engine import Checkpoint, Progress, Run, deterministic_returns, policy_of
 from incrt.engine.environment import dimensions
 from incrt.engine.progress import Failure, first_progress
-from incrt.report.outcomes import Outcome, from_csv
+from incrt.report.schema import RUNS, from_csv
 from incrt.report.selection import representative
 
 STEPS = 1500
@@ -159,13 +159,10 @@ def test_two_seeds_must_reach_the_goal_and_a_run_that_failed_does_not_count(
 def test_a_policy_of_the_results_does_what_its_row_says() -> None:
     """The row was measured on a GPU."""
     text = (Path(__file__).parents[2] / "results" / "runs.csv").read_text()
-    regime = [
-        each for each in from_csv(text, Outcome) if (each.study, each.preset, each.tau_z) == ("main", "memory", 5.0)
-    ]
-    run = representative(regime)
+    run = representative(from_csv(text, RUNS).filter(study="main", preset="memory", tau_z=5.0))
     assert run is not None
     found = load("examples/trained_policies.py").compare(5.0, 20, "paper")
-    assert found["learned"] == pytest.approx(run.delta_pct, abs=0.05)
+    assert found["learned"] == pytest.approx(run["delta_pct"], abs=0.05)
     assert found["observer"] < found["learned"] < found["feedforward"] < found["best_constant"] < 0
     elsewhere = load("examples/trained_policies.py").compare(5.0, 20, "fast")
     assert elsewhere["observer"] < elsewhere["feedforward"] < elsewhere["best_constant"] < elsewhere["learned"]

@@ -14,8 +14,8 @@ from small_studies import SMALL, one_assignment, small_study
 from incrt.cli import main
 from incrt.cli.study_display import StudyDisplay, failure_lines
 from incrt.controllers.tuning import CONTROLLERS
-from incrt.report.outcomes import Command
-from incrt.report.reading import read_material
+from incrt.report.reading import read_studies
+from incrt.storage.records import Command
 from incrt.studies import store as store_module
 from incrt.studies.assignments import Assignment
 from incrt.studies.backend import LocalBackend
@@ -47,7 +47,7 @@ def test_what_is_compared_is_read_as_any_version_wrote_it(tmp_path: Path, writte
     path = store.path / "studies" / "small-memory.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "compare": written}))
     assert [each.compare for each in store.studies()] == [found]
-    assert [each.compare for each in read_material(store.path).studies] == [found]
+    assert [each.compare for each in read_studies(store.path).studies] == [found]
 
 
 def test_each_variant_with_a_task_of_its_own_has_its_controllers(tmp_path: Path) -> None:
@@ -55,20 +55,21 @@ def test_each_variant_with_a_task_of_its_own_has_its_controllers(tmp_path: Path)
     text = SMALL.replace("grown = {}", 'grown.task.trajectory = "slow"')
     study, _ = store.enter(small_study(tmp_path, text))
     write_references(store, study, dict.fromkeys(CONTROLLERS, 0.1))
-    found = [row for row in read_material(store.path).references if not row.condition]
-    assert [(row.variant, row.controller) for row in found] == list(product(("grown", "all heads"), CONTROLLERS))
+    found = read_studies(store.path).controllers.filter(condition="")
+    assert found.select("variant", "controller").rows() == list(product(("grown", "all heads"), CONTROLLERS))
 
 
 def test_nothing_is_said_of_an_arm_that_was_lost(tmp_path: Path) -> None:
     store = Store(tmp_path / "out")
     study, _ = store.enter(small_study(tmp_path))
     write_references(store, study, {**dict.fromkeys(CONTROLLERS, 0.1), "adaptive": 1e9})
-    found = {row.controller: row for row in read_material(store.path).references}
-    assert (found["adaptive"].rmse, found["adaptive"].delta_pct, found["adaptive"].torque_tv) == (None, None, None)
-    assert (found["observer"].rmse, found["observer"].headroom_closed) == (0.1, 0.0)
+    found = read_studies(store.path).controllers
+    lost = found.filter(controller="adaptive").select("rmse", "delta_pct", "torque_tv")
+    assert set(lost.rows()) == {(None, None, None)}
+    assert set(found.filter(controller="observer").select("rmse", "headroom_closed").rows()) == {(0.1, 0.0)}
     write_references(store, study, {**dict.fromkeys(CONTROLLERS, 0.1), "clairvoyant": 1.0})
-    found = {row.controller: row for row in read_material(store.path).references}
-    assert (found["observer"].rmse, found["observer"].headroom_closed) == (0.1, None)  # an end of it was lost
+    found = read_studies(store.path).controllers.filter(controller="observer")
+    assert set(found.select("rmse", "headroom_closed").rows()) == {(0.1, None)}  # an end of it was lost
 
 
 def write_references(store: Store, study: Study, rmse: dict[str, float]) -> None:
@@ -119,7 +120,7 @@ def test_a_damaged_line_about_a_command_is_left_out(tmp_path: Path, damage: byte
     path.write_bytes(path.read_bytes() + damage + b"\n")
     store.note_command(command("2"))
     assert store.commands() == [command("1"), command("2")]
-    assert read_material(store.path).commands == store.commands()
+    assert read_studies(store.path).commands.to_dicts() == [vars(each) for each in store.commands()]
 
 
 def test_a_command_s_times_are_not_worth_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,10 +22,11 @@ from incrt.cli import main
 from incrt.controllers.tuning import CONTROLLERS
 from incrt.engine import training
 from incrt.engine.run_folder import is_held
+from incrt.report import schema
 from incrt.report.merging import merge
-from incrt.report.outcomes import Outcome, Reference, from_csv
-from incrt.report.reading import read_material
-from incrt.report.selection import of_preset
+from incrt.report.reading import read_studies
+from incrt.report.schema import RUNS, from_csv
+from incrt.report.selection import Runs, deltas
 from incrt.report.tables import make_tables
 from incrt.report.tables.table import to_markdown
 from incrt.storage.json import read_json
@@ -96,27 +97,26 @@ def test_a_study_is_read_back_as_it_was_entered(trained: tuple[Store, Study]) ->
 
 def test_what_the_report_is_made_of(trained: tuple[Store, Study]) -> None:
     store, study = trained
-    material = read_material(store.path)
-    assert len(material.outcomes) == 8
-    assert {row.condition for row in material.outcomes} == {"", "payload 1 kg"}
-    grown = [row for row in material.outcomes if row.variant == "grown" and not row.condition]
-    figures = json.loads((store.path / grown[0].folder / "eval.json").read_text())
-    assert (grown[0].rmse, grown[0].delta_pct) == (figures["rmse"], figures["delta_pct"])
-    checks = [json.loads(line) for line in (store.path / grown[0].folder / "events.jsonl").read_text().splitlines()]
+    dataset = read_studies(store.path)
+    assert len(dataset.runs) == 8
+    assert set(dataset.runs["condition"]) == {"", "payload 1 kg"}
+    grown = dataset.runs.filter(variant="grown", condition="").row(0, named=True)
+    metrics = json.loads((store.path / grown["folder"] / "eval.json").read_text())
+    assert (grown["rmse"], grown["delta_pct"]) == (metrics["rmse"], metrics["delta_pct"])
+    checks = [json.loads(line) for line in (store.path / grown["folder"] / "events.jsonl").read_text().splitlines()]
     grows = [check["step"] for check in checks if check["action"] == "grow"]
-    assert (grown[0].grows, grown[0].last_grow) == (len(grows), grows[-1])
-    assert grown[0].largest_grow_jump == 0.0
-    history = material.histories[grown[0].folder]
+    assert (grown["grows"], grown["last_grow"]) == (len(grows), grows[-1])
+    assert grown["largest_grow_jump"] == 0.0
+    history = dataset.histories[grown["folder"]]
     assert history.steps[-1] == 140
     assert history.event_steps.tolist() == grows
     assert np.allclose(history.shares.sum(1), 1)
-    controllers = [row.controller for row in material.references if not row.condition]
-    assert controllers == list(CONTROLLERS)
-    assert material.commands == []  # a worker did this, no command
-    (episodes,) = material.episodes.values()
+    assert dataset.controllers.filter(condition="")["controller"].to_list() == list(CONTROLLERS)
+    assert len(dataset.commands) == 0  # a worker did this, no command
+    (episodes,) = dataset.episodes.values()
     assert episodes.q.shape == (1, 20, 2)
     assert np.allclose(episodes.attention.sum(-1), 1, atol=1e-6)
-    assert material.studies[0].runs_wanted == 4
+    assert dataset.studies[0].runs_wanted == 4
     assert study.name == "small"
 
 
@@ -133,11 +133,13 @@ def test_folders_that_share_out_the_seeds_are_read_as_one(trained: tuple[Store, 
         part.note_failed(study, runs[0].folder, "it failed here")
         parts.append(part.path)
     shutil.rmtree(parts[0] / "references")
-    whole, (first, second) = read_material(store.path), [read_material(path) for path in parts]
+    whole, (first, second) = read_studies(store.path), [read_studies(path) for path in parts]
     assert first.studies[0].unread
     assert second.studies[0].failed
     for found in (merge([(parts[0], first), (parts[1], second)]), merge([(parts[1], second), (parts[0], first)])):
-        assert (found.studies, found.outcomes, found.references) == (whole.studies, whole.outcomes, whole.references)
+        assert found.studies == whole.studies
+        assert found.runs.equals(whole.runs)
+        assert found.controllers.equals(whole.controllers)
         assert (list(found.histories), found.made_by) == (list(whole.histories), whole.made_by)
 
 
@@ -147,9 +149,9 @@ def test_a_training_that_failed_is_no_success(trained: tuple[Store, Study], tmp_
     assert figures["success"]
     figures["training"]["failure"] = {"step": 30, "cause": "the critic's loss is not finite"}
     (runs[0].folder / "eval.json").write_text(json.dumps(figures))
-    failed = next(row for row in read_material(store.path).outcomes if row.seed == runs[0].seed and not row.condition)
-    assert failed.failure == "step 30: the critic's loss is not finite"
-    assert (failed.success, failed.is_sound) == (False, False)
+    found = read_studies(store.path).runs.filter(seed=runs[0].seed, condition="").head(1)
+    assert found.select("failure", "success").row(0) == ("step 30: the critic's loss is not finite", False)
+    assert deltas(found) == []
     assert study.seeds == (1, 2)
 
 
@@ -157,7 +159,7 @@ def test_a_condition_that_changes_is_tested_anew(trained: tuple[Store, Study], t
     store, _, runs = copied(trained, tmp_path)
     changed, _ = store.enter(small_study(tmp_path, SMALL.replace("[1.0]", "[1.25]")))
     assert {standing(run, changed.tests).state for run in runs} == {"trained"}
-    assert {row.condition for row in read_material(store.path).outcomes} == {""}
+    assert set(read_studies(store.path).runs["condition"]) == {""}
 
 
 def test_controllers_stand_beside_the_study_whose_task_they_have(trained: tuple[Store, Study], tmp_path: Path) -> None:
@@ -166,10 +168,10 @@ def test_controllers_stand_beside_the_study_whose_task_they_have(trained: tuple[
     store.enter(dataclasses.replace(other, name="other"))
     rows = [{**row, "delta_pct": -1.0} for row in read_json(store.references(study.cells[0].config.task, {}))]
     store.references(other.cells[0].config.task, {}).write_text(json.dumps(rows))
-    runs = of_preset(read_material(store.path), "memory")
-    assert {row.delta_pct for row in runs.beside(("other",), 5.0)} == {-1.0}
-    assert -1.0 not in {row.delta_pct for row in runs.beside(("small",), 5.0)}
-    assert len(runs.beside(("small",), 5.0)) == len(CONTROLLERS)
+    runs = Runs(read_studies(store.path), "memory")
+    assert {row["delta_pct"] for row in runs.controllers(("other",), 5.0)} == {-1.0}
+    assert -1.0 not in {row["delta_pct"] for row in runs.controllers(("small",), 5.0)}
+    assert len(runs.controllers(("small",), 5.0)) == len(CONTROLLERS)
 
 
 def test_a_finished_run_is_left_as_it_is(trained: tuple[Store, Study], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,8 +307,8 @@ def test_references_that_are_gone_or_damaged_are_made_anew(trained: tuple[Store,
     path = store.references(runs[0].cell.config.task, {})
     before = path.read_bytes()
     path.write_text('[{"x": 1}]')
-    assert read_material(store.path).studies[0].unread
-    assert of_preset(read_material(store.path), "memory").given_up("small") == 0  # no run is lost
+    assert read_studies(store.path).studies[0].unread
+    assert Runs(read_studies(store.path), "memory").given_up("small") == 0  # no run is lost
     path.unlink()
     backend = LocalBackend(tmp_path / "logs")
     result = Schedule(store, study, runs, backend, How("cpu", 4, None)).run(lambda _: None, lambda: False, say_nothing)
@@ -321,7 +323,7 @@ def test_a_condition_that_could_not_be_tested_is_among_what_failed(
     evaluation_file(runs[0].folder, TESTS["payload 1 kg"]).unlink()
     store.note_failed(study, runs[0].folder, "the arm fell off")
     store.note_failed(study, runs[1].folder, "was done since")
-    failed = dict(read_material(store.path).studies[0].failed)
+    failed = dict(read_studies(store.path).studies[0].failed)
     assert failed == {str(runs[0].folder.relative_to(store.path)): "the arm fell off"}
 
 
@@ -340,7 +342,7 @@ def test_the_command_goes_on_with_what_is_there(
     assert (command.runs, command.train_s, command.compile_s) == (0, 0.0, 0.0)  # nothing was left to train
     assert 0 < command.evaluate_s < command.wall_s
     assert datetime.strptime(command.begun, "%Y-%m-%d %H:%M %Z").replace(tzinfo=UTC) <= datetime.now(UTC)
-    assert read_material(store.path).commands == [command]
+    assert read_studies(store.path).commands.to_dicts() == [vars(command)]
     main(["study", "status", str(store.path), "--json"])
     rows = json.loads(capsys.readouterr().out)
     assert [(row["variant"], row["finished"], row["steps_done"]) for row in rows] == [
@@ -392,11 +394,11 @@ def test_controllers_are_not_missed_where_no_run_is(trained: tuple[Store, Study]
     store, study, runs = copied(trained, tmp_path)
     for changes in study.tests.values():
         store.references(study.cells[0].config.task, changes).unlink()
-    (unread,) = read_material(store.path).studies[0].unread  # of one task, said once
+    (unread,) = read_studies(store.path).studies[0].unread  # of one task, said once
     assert unread.startswith("reference controllers of grown, tau_z = 5 s")
     for each in runs:
         shutil.rmtree(each.folder)
-    assert read_material(store.path).studies[0].unread == ()
+    assert read_studies(store.path).studies[0].unread == ()
 
 
 def test_the_command_ends_with_what_failed_and_why(
@@ -430,12 +432,13 @@ def test_the_report_is_made_from_its_rows(
     assert "condition" in printed
     assert "…" not in printed  # nothing is cut off
     assert "<html" in (tmp_path / "report" / "report.html").read_text()
-    material = read_material(store.path)
-    outcomes = from_csv((tmp_path / "report" / "runs.csv").read_text(), Outcome)
-    references = from_csv((tmp_path / "report" / "references.csv").read_text(), Reference)
-    assert (outcomes, references) == (material.outcomes, material.references)
-    again = dataclasses.replace(material, outcomes=outcomes, references=references)
-    for table in make_tables(again, "memory"):
+    dataset = read_studies(store.path)
+    rows = from_csv((tmp_path / "report" / "runs.csv").read_text(), RUNS)
+    controllers = from_csv((tmp_path / "report" / "references.csv").read_text(), schema.CONTROLLERS)
+    assert rows.equals(dataset.runs)
+    assert controllers.equals(dataset.controllers)
+    again = dataclasses.replace(dataset, runs=rows, controllers=controllers)
+    for table in make_tables(Runs(again, "memory")):
         path = tmp_path / "report" / "tables" / "memory" / f"{table.name}.md"
         assert path.read_text() == to_markdown(table)
     figures = sorted((tmp_path / "report" / "figures" / "memory").iterdir())
@@ -451,11 +454,11 @@ def test_the_report_leaves_out_what_it_cannot_read_and_says_so(
     (runs[1].folder / EPISODES).write_bytes(b"nonsense")  # a figure less, no more than that
     (runs[2].folder / "conclusion.json").unlink()  # not finished: that is no failure
     (runs[3].folder / "metrics.jsonl").write_text("nonsense")
-    material = read_material(store.path)
+    dataset = read_studies(store.path)
     names = [str(run.folder.relative_to(store.path)) for run in runs]
-    assert {row.folder for row in material.outcomes} == {names[1]}
-    assert {name for name, _ in material.studies[0].failed} == {names[0], names[3]}
-    assert material.episodes == {}
+    assert set(dataset.runs["folder"]) == {names[1]}
+    assert {name for name, _ in dataset.studies[0].failed} == {names[0], names[3]}
+    assert dataset.episodes == {}
     (runs[1].folder / "conclusion.json").unlink()
     with pytest.raises(SystemExit):
         main(["report", str(store.path)])

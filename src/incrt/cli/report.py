@@ -1,17 +1,21 @@
 """``incrt report``."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.console import Console
 
 from incrt.cli.study_display import failure_lines
 from incrt.cli.terminal import log, new_table, print_json
-from incrt.report.outcomes import Material
 
-_OF_STUDIES = ("variant", "τ_z [s]", "condition", "n", "success", "Δ% ± CI95", "compared with", "difference [Welch95]")
+if TYPE_CHECKING:  # polars takes a while to import, and other commands do without it
+    from incrt.report.data import Dataset, StudyRecord
+    from incrt.report.selection import Runs
+
+_SHOWN = ("variant", "τ_z [s]", "condition", "n", "success", "Δ% ± CI95", "compared with", "difference [Welch95]")
 """The columns of a study's table that a terminal has room for."""
 _NAMES = ("variant", "condition", "compared with")
 
@@ -38,10 +42,11 @@ class Report:
 
     def run(self) -> None:
         """Write it and print the verdicts."""
-        from incrt.report.archive import is_archive, read_archive
+        from incrt.report.archive import is_archive
         from incrt.report.build import PAGE, build_report
         from incrt.report.merging import merge
         from incrt.report.reading import read_folder
+        from incrt.report.selection import Runs
 
         if self.more and self.out is None:
             raise ValueError("--out must be given for a report on several folders, which has none of its own")
@@ -49,20 +54,17 @@ class Report:
             raise ValueError(f"--out {self.out} is a folder of studies; give it a folder of its own")
         folders = (self.folder, *self.more)
         with log.status("reading the runs"):
-            material = merge([(folder, read_folder(folder)) for folder in folders])
-        if not material.outcomes:
+            dataset = merge([(folder, read_folder(folder)) for folder in folders])
+        if not len(dataset.runs):
             named = " and ".join(map(str, folders))
             raise ValueError(f"no run in {named} is finished yet; incrt study status {self.folder} says how far")
-        if (
-            self.out is not None
-            and is_archive(self.out)
-            and self.out.resolve() not in {each.resolve() for each in folders}
-        ):
-            _check_kept(self.out, read_archive(self.out), material)
         out = self.out or (self.folder if is_archive(self.folder) else self.folder / "report")
+        _check_kept(out, folders, dataset)
         with log.status("writing the report"):
-            found = build_report(replace(material, title=self.title or material.title), out)
-        _say_what_is_missing(material)
+            verdicts = build_report(replace(dataset, title=self.title or dataset.title), out)
+        presets = {preset: Runs(dataset, preset) for preset in dataset.presets}
+        for study in dataset.studies:
+            _say_what_is_missing(presets[study.preset], study)
         rows = [
             {
                 "preset": preset,
@@ -74,8 +76,8 @@ class Report:
                 "why": verdict.why,
                 "open": verdict.is_open,
             }
-            for preset, verdicts in found.items()
-            for verdict in verdicts
+            for preset, found in verdicts.items()
+            for verdict in found
         ]
         if self.json:
             print_json(rows)
@@ -84,53 +86,51 @@ class Report:
         table.add_column("claim")
         spoken = [row for row in rows if not row["open"]]
         for row in spoken:
-            table.add_row(str(row["preset"]), str(row["verdict"]), str(row["n"]), str(row["claim"]))
+            table.add_row(*(str(row[name]) for name in ("preset", "verdict", "n", "claim")))
         if spoken:
             Console().print(table)
-        _print_own_studies(material)
+        for study in dataset.studies:
+            _print_own_study(presets[study.preset], study)
         if len(spoken) < len(rows):
             log.print(f"claims that no run here speaks to: {len(rows) - len(spoken)} (--json has them)")
         log.print(f"wrote {out / PAGE}", markup=False, soft_wrap=True)
 
 
-def _check_kept(out: Path, before: Material, material: Material) -> None:
+def _check_kept(out: Path, folders: Sequence[Path], dataset: "Dataset") -> None:
     """Refuse to write over what a report has, perhaps as the only copy, and this one would not."""
-    if gone := {each.key for each in before.outcomes} - {each.key for each in material.outcomes}:
-        had = f"--out {out} holds a report with {len(gone)} tests of runs that are not in this one"
+    from incrt.report.archive import is_archive, read_archive
+    from incrt.report.schema import RUN_KEY
+
+    if not is_archive(out) or out.resolve() in {each.resolve() for each in folders}:
+        return
+    if gone := len(read_archive(out).runs.join(dataset.runs, on=RUN_KEY, how="anti")):
+        had = f"--out {out} holds a report with {gone} tests of runs that are not in this one"
         raise ValueError(f"{had}; name {out} among the folders to add to it, or give another --out")
 
 
-def _say_what_is_missing(material: Material) -> None:
-    """Of each study: runs that are not there, or could not be read."""
-    from incrt.report.selection import of_preset
-
-    for study in material.studies:
-        if missing := of_preset(material, study.preset).missing(study):
-            log.print(f"study {study.name}, preset {study.preset}: {missing}", markup=False, soft_wrap=True)
-        for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):
-            log.print(line, markup=False, soft_wrap=True)
+def _say_what_is_missing(runs: "Runs", study: "StudyRecord") -> None:
+    """Of a study: runs that are not there, or could not be read."""
+    if missing := runs.missing(study):
+        log.print(f"study {study.name}, preset {study.preset}: {missing}", markup=False, soft_wrap=True)
+    for line in (*failure_lines(dict(study.failed)), *(f"not shown: {words}" for words in study.unread)):
+        log.print(line, markup=False, soft_wrap=True)
 
 
-def _print_own_studies(material: Material) -> None:
-    """A table for each study that did not come with the library, which no claim of the paper speaks of."""
-    from incrt.report.selection import of_preset
-    from incrt.report.tables import study_table
+def _print_own_study(runs: "Runs", study: "StudyRecord") -> None:
+    """The table of a study that did not come with the library, which no claim of the paper speaks of."""
+    from incrt.report.tables.of_studies import study_table
     from incrt.studies.study import declared_studies
 
-    for record in material.studies:
-        runs = of_preset(material, record.preset)
-        if record.name in declared_studies() or not runs.of(record.name):
-            continue
-        found = study_table(runs, record)
-        others = list(dict.fromkeys(record.compare.values()))
-        left_out = {"compared with": len(others) < 2, "success": bool(record.conditions)}
-        shown = [name for name in _OF_STUDIES if not left_out.get(name)]
-        places = {column.heading: place for place, column in enumerate(found.columns) if column.heading in shown}
-        against = f" Differences are against {' and '.join(others)}." if others else ""
-        table = new_table(found.title, list(places), caption=record.about + against)
-        for column in table.columns:
-            if column.header in _NAMES:  # a name may take two lines, a figure is read in one
-                column.no_wrap, column.overflow = False, "fold"
-        for row in found.rows:
-            table.add_row(*("-" if row.cells[place] is None else row.cells[place] for place in places.values()))
-        Console().print(table)
+    if study.name in declared_studies() or not len(runs.of(study.name)):
+        return
+    found, others = study_table(runs, study), list(dict.fromkeys(study.compare.values()))
+    left_out = {"compared with": len(others) < 2, "success": bool(study.conditions)}
+    shown = [name for name in found.headings if name in _SHOWN and not left_out.get(name)]
+    against = f" Differences are against {' and '.join(others)}." if others else ""
+    table = new_table(found.title, shown, caption=study.about + against)
+    for column in table.columns:
+        if column.header in _NAMES:  # a name may take two lines, a number is read in one
+            column.no_wrap, column.overflow = False, "fold"
+    for row in found.rows:
+        table.add_row(*("-" if (cell := row.cells.get(name)) is None else cell for name in shown))
+    Console().print(table)

@@ -18,8 +18,8 @@ from incrt.config import format_seeds, parse_seeds
 from incrt.config.rules import COUNT
 from incrt.engine.population import usable_cores
 from incrt.engine.training import until_signalled
-from incrt.report.outcomes import Command
 from incrt.runs import is_over
+from incrt.storage.records import Command
 from incrt.studies.backend import Backend, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
 from incrt.studies.store import RunStatus, Store, standing

@@ -59,3 +59,8 @@ def read_settings(settings: Mapping[str, Any], **others: Any) -> RunConfig:
                     f"training with a reference such as my_file.py:NAME as {name} makes a run that can be read again"
                 )
     return RunConfig(**{part: found[part] for part in PARTS}, **others)
+
+
+def as_now(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings as this version would write them, whichever version did: fields that came since have their defaults."""
+    return read_settings(settings).to_json() if is_earlier(settings) else settings

@@ -2,9 +2,7 @@
 
 | file | what it holds |
 |---|---|
-| runs.csv | the outcomes, a line each |
-| references.csv | the reference controllers |
-| commands.csv | the commands that ran the studies |
+| runs.csv, references.csv, commands.csv | the rows of runs, controllers and commands |
 | histories.npz | what charts draw of what the runs left on their way |
 | episodes.npz | the episodes that charts draw |
 | record.json | title, studies as they were asked for, what trained the runs, how many rows the tables have |
@@ -18,88 +16,79 @@ import json
 import math
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from incrt.report.drawn import EPISODES, HISTORY, Types
-from incrt.report.outcomes import (
-    Command,
-    Episodes,
-    History,
-    Material,
-    Outcome,
-    Reference,
-    Row,
-    StudyRecord,
-    from_csv,
-    to_csv,
-)
+from incrt.config.earlier import as_now, translated_fields
+from incrt.report.data import Dataset, History, StudyRecord
+from incrt.report.schema import COMMANDS, CONTROLLERS, RUN_KEY, RUNS, from_csv, to_csv
 from incrt.storage.atomic import write_together
+from incrt.storage.records import Episodes
 from incrt.studies.study import comparisons
 
-_RUNS = "runs.csv"
-_REFERENCES = "references.csv"
-_COMMANDS = "commands.csv"
-_HISTORIES = "histories.npz"
-_EPISODES = "episodes.npz"
-_RECORD = "record.json"
-_TABLES = (_RUNS, _REFERENCES, _COMMANDS)
-_FILES = (*_TABLES, _HISTORIES, _EPISODES, _RECORD)
-_SHAPE = "_shape"
+HISTORY_TYPES: Mapping[str, Any] = (
+    {"k_init": np.int16, "steps": np.int32, "returns": np.float32}
+    | {"event_steps": np.int32, "event_actions": "U5", "event_heads": np.int16}
+    | {"check_steps": np.int32, "ranks": np.float32, "shares": np.float32}
+)
+"""As what the parts of a history are kept."""
+EPISODE_TYPES: Mapping[str, npt.DTypeLike] = {field.name: np.float32 for field in dataclasses.fields(Episodes)}
+"""As what the parts of episodes are kept, which is also as what a run keeps them."""
+_TABLES = {"runs.csv": RUNS, "references.csv": CONTROLLERS, "commands.csv": COMMANDS}
+_HISTORIES, _EPISODES, _RECORD = "histories.npz", "episodes.npz", "record.json"
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error, csv.Error)
 
 
 def is_archive(folder: Path) -> bool:
     """Whether a folder is that of a report, and no folder of studies into which one was written."""
-    return any((folder / name).exists() for name in _FILES) and not (folder / "studies").is_dir()
+    files = (*_TABLES, _HISTORIES, _EPISODES, _RECORD)
+    return any((folder / name).exists() for name in files) and not (folder / "studies").is_dir()
 
 
-def write_archive(material: Material, out: Path) -> None:
+def write_archive(dataset: Dataset, out: Path) -> None:
     """Keep what a report was made from; of its histories and episodes as much as charts draw, and as exactly."""
-    tables = (material.outcomes, material.references, material.commands)
+    frames = dict(zip(_TABLES, (dataset.runs, dataset.controllers, dataset.commands), strict=True))
     record = {
-        "title": material.title,
-        "rows": dict(zip(_TABLES, map(len, tables), strict=True)),
-        "made_by": material.made_by,
-        "studies": [dataclasses.asdict(study) for study in material.studies],
+        "title": dataset.title,
+        "rows": {name: len(frame) for name, frame in frames.items()},
+        "made_by": dataset.made_by,
+        "studies": [dataclasses.asdict(study) for study in dataset.studies],
     }
-    contents = {
-        _RUNS: to_csv(material.outcomes, Outcome).encode(),
-        _REFERENCES: to_csv(material.references, Reference).encode(),
-        _COMMANDS: to_csv(material.commands, Command).encode(),
-        _HISTORIES: _packed(material.histories, HISTORY),
-        _EPISODES: _packed(material.episodes, EPISODES),
+    contents = {name: to_csv(frame).encode() for name, frame in frames.items()} | {
+        _HISTORIES: _packed(dataset.histories, HISTORY_TYPES),
+        _EPISODES: _packed(dataset.episodes, EPISODE_TYPES),
         _RECORD: (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode(),
     }
     write_together(out, contents)  # what was there before may be the only copy of some of it
 
 
-def read_archive(folder: Path) -> Material:
+def read_archive(folder: Path) -> Dataset:
     """What :func:`write_archive` kept; a file that is missing or damaged is refused by name."""
     with _naming(folder / _RECORD) as path:
         record = json.loads(path.read_bytes())
         title, made_by, rows = record["title"], record["made_by"], {name: record["rows"][name] for name in _TABLES}
         studies = [_study(each) for each in record["studies"]]
-    outcomes = _read_rows(folder / _RUNS, Outcome, rows)
-    references = _read_rows(folder / _REFERENCES, Reference, rows)
-    commands = _read_rows(folder / _COMMANDS, Command, rows)
-    with _naming(folder / _RUNS):
-        _check_known(studies, outcomes)
-        tested = Counter(each.key for each in outcomes)
-        if twice := [test for test, count in tested.items() if count > 1]:
-            raise ValueError(f"it has more than one row of {' '.join(map(str, twice[0])).strip()}")
-    with _naming(folder / _REFERENCES):
-        _check_known(studies, references)
+    frames = []
+    for name, columns in _TABLES.items():
+        with _naming(folder / name) as path:
+            frame = from_csv(path.read_bytes().decode(), columns)
+            if len(frame) != rows[name]:
+                raise ValueError(f"it has {len(frame)} rows, but {_RECORD} says {rows[name]}")
+            if columns is not COMMANDS:
+                _check_known(studies, frame)
+            if columns is RUNS and len(twice := frame.filter(frame.select(RUN_KEY).is_duplicated())):
+                raise ValueError(f"it has more than one row of {' '.join(map(str, twice.select(RUN_KEY).row(0)))}")
+            frames.append(frame)
     with _naming(folder / _HISTORIES) as path:
-        histories = {name: _history(parts) for name, parts in _unpacked(path, HISTORY).items()}
+        histories = {name: _history(parts) for name, parts in _unpacked(path, HISTORY_TYPES).items()}
     with _naming(folder / _EPISODES) as path:
-        episodes = {name: Episodes(**_floats(parts)) for name, parts in _unpacked(path, EPISODES).items()}
-    return Material(studies, outcomes, references, histories, episodes, made_by, commands, title)
+        episodes = {name: Episodes(**_floats(parts)) for name, parts in _unpacked(path, EPISODE_TYPES).items()}
+    return Dataset(studies, frames[0], frames[1], histories, episodes, made_by, frames[2], title)
 
 
 @contextlib.contextmanager
@@ -114,25 +103,21 @@ def _naming(path: Path) -> Iterator[Path]:
         raise ValueError(f"{path} is damaged: {said}") from None
 
 
-def _check_known(studies: Sequence[StudyRecord], found: Sequence[Outcome] | Sequence[Reference]) -> None:
+def _check_known(studies: Sequence[StudyRecord], rows: pl.DataFrame) -> None:
     """Rows of no study, or no variant of it, would be left out without a word."""
     known = {(study.name, study.preset, variant) for study in studies for variant in ("", *study.variants)}
-    if others := {(each.study, each.preset, each.variant) for each in found} - known:
+    if others := set(rows.select("study", "preset", "variant").iter_rows()) - known:
         study, preset, variant = min(others)
         raise ValueError(f"study {study!r}, preset {preset!r}, variant {variant!r}, is not in {_RECORD}")
 
 
-def _read_rows(path: Path, kind: type[Row], rows: Mapping[str, int]) -> list[Row]:
-    with _naming(path):
-        found = from_csv(path.read_bytes().decode(), kind)
-        if len(found) != rows[path.name]:
-            raise ValueError(f"it has {len(found)} rows, but {_RECORD} says {rows[path.name]}")
-    return found
-
-
 def _study(record: Mapping[str, Any]) -> StudyRecord:
     compare = comparisons(record["compare"], record["variants"])  # a version before had one name for all, or none
-    others = {"compare": compare, "conditions": dict(record["conditions"])}
+    others = {
+        "compare": compare,
+        "conditions": {name: translated_fields(fields) for name, fields in record["conditions"].items()},
+        "configuration": {name: as_now(settings) for name, settings in record["configuration"].items()},
+    }
     return StudyRecord(**{name: _tuples(value) for name, value in record.items()} | others)
 
 
@@ -141,35 +126,33 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _packed(records: Mapping[str, Any], types: Types) -> bytes:
+def _packed(records: Mapping[str, Any], types: Mapping[str, npt.DTypeLike]) -> bytes:
     """Of all records each part, one behind the other, and its shapes: thousands of small arrays would take more."""
     arrays: dict[str, Any] = {"folders": np.array(list(records), "U")}
     for name, kind in types.items():
         parts = [np.asarray(getattr(record, name), kind) for record in records.values()]
         arrays[name] = np.concatenate([np.zeros(0, kind), *map(np.ravel, parts)])
-        arrays[name + _SHAPE] = np.array([part.shape for part in parts], np.int32)
+        arrays[f"{name}_shape"] = np.array([part.shape for part in parts], np.int32)
     file = io.BytesIO()
     np.savez_compressed(file, **arrays)
     return file.getvalue()
 
 
-def _unpacked(path: Path, types: Types) -> dict[str, dict[str, npt.NDArray[Any]]]:
+def _unpacked(path: Path, types: Mapping[str, npt.DTypeLike]) -> dict[str, dict[str, npt.NDArray[Any]]]:
     """The parts of each record, by folder."""
     with zipfile.ZipFile(path) as file:
         if (name := file.testzip()) is not None:  # before numpy takes what is in it for the size of an array
             raise ValueError(f"{name} in it is not what was written")
     with np.load(path, allow_pickle=False) as arrays:
         folders = arrays["folders"].tolist()
-        parts = [_split(arrays[name], arrays[name + _SHAPE]) for name in types]
+        parts = [_split(arrays[name], arrays[f"{name}_shape"]) for name in types]
     return {folder: dict(zip(types, each, strict=True)) for folder, *each in zip(folders, *parts, strict=True)}
 
 
-def _split(array: npt.NDArray[Any], shapes: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    begin = 0
-    for shape in shapes.tolist():
-        end = begin + math.prod(shape)
-        yield array[begin:end].reshape(shape)
-        begin = end
+def _split(array: npt.NDArray[Any], shapes: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    ends = np.cumsum([math.prod(shape) for shape in shapes.tolist()], dtype=int)
+    parts = np.split(array, ends)[: len(shapes)]
+    return [part.reshape(shape) for part, shape in zip(parts, shapes.tolist(), strict=True)]
 
 
 def _history(parts: Mapping[str, npt.NDArray[Any]]) -> History:

@@ -2,54 +2,50 @@
 
 import csv
 import io
-from collections.abc import Sequence
 from pathlib import Path
+
+import polars as pl
 
 from incrt.config.presets import PRESETS
 from incrt.report.archive import write_archive
-from incrt.report.charts import make_charts
-from incrt.report.charts.still import STILLS, write_all_stills
 from incrt.report.claims import judge
-from incrt.report.claims.verdicts import Verdict
+from incrt.report.claims.rules import Verdict
+from incrt.report.data import Dataset
 from incrt.report.drawn import only_drawn
-from incrt.report.outcomes import Material, Outcome
+from incrt.report.figures.all_charts import make_charts
+from incrt.report.figures.still import STILLS, write_all_stills
 from incrt.report.page import render
-from incrt.report.selection import deltas, diverged, of_preset
+from incrt.report.selection import SOUND, Runs, deltas, diverged, mean_of, total
 from incrt.report.statistics import rate, summarise
-from incrt.report.tables import make_tables, table
-from incrt.report.tables.of_claims import claims_table
-from incrt.report.tables.of_learning import learning_tables, rank_table
-from incrt.report.tables.rows import mean_of
+from incrt.report.tables import make_more_tables, make_tables, table
 from incrt.storage.atomic import write_whole
 
 PAGE = "report.html"
+_SUMMARY = ("n", "mean", "std", "t_low", "t_high", "median", "iqm", "iqm_low", "iqm_high")
 _FORMS = {".md": table.to_markdown, ".csv": table.to_csv, ".tex": table.to_latex}
 
 
-def build_report(material: Material, out: Path) -> dict[str, list[Verdict]]:
+def build_report(dataset: Dataset, out: Path) -> dict[str, list[Verdict]]:
     """Write the report into a folder; gives its verdicts by preset. The page needs nothing of the rest."""
-    material = only_drawn(material)
-    presets = list(dict.fromkeys(study.preset for study in material.studies))
-    verdicts = {preset: judge(material, preset) for preset in presets}
-    tables = {preset: make_tables(material, preset) for preset in presets}
-    charts = {preset: make_charts(material, preset) for preset in presets}
+    dataset = only_drawn(dataset)
+    runs = {preset: Runs(dataset, preset) for preset in dataset.presets}
+    verdicts = {preset: judge(each) for preset, each in runs.items()}
+    tables = {preset: make_tables(each) for preset, each in runs.items()}
+    charts = {preset: make_charts(each) for preset, each in runs.items()}
     try:
-        write_archive(material, out)  # first: what is cut off can then be made again
-        _write(out / PAGE, render(material.title, verdicts, tables, charts, material))
-        _write(out / "cells.csv", _cells(material))
+        write_archive(dataset, out)  # first: what is cut off can then be made again
+        _write(out / PAGE, render(dataset, verdicts, tables, charts))
+        _write(out / "cells.csv", _cells(runs))
         written = set()
-        for preset, found in tables.items():
-            others = [claims_table(verdicts[preset], preset), *learning_tables(material, preset)]
-            others += [ranks] if (ranks := rank_table(material, preset)) else []
-            for each in (*found, *others):  # the page shows these as verdicts and curves
+        for preset, each in runs.items():
+            for made in (*tables[preset], *make_more_tables(each, verdicts[preset])):
                 for ending, form in _FORMS.items():
-                    _write(path := out / "tables" / preset / f"{each.name}{ending}", form(each))
+                    _write(path := out / "tables" / preset / f"{made.name}{ending}", form(made))
                     written.add(path)
-        folders = {preset: out / "figures" / preset for preset in presets}
-        for preset, folder in folders.items():
+            folder = out / "figures" / preset
             folder.mkdir(parents=True, exist_ok=True)
-            written |= {folder / f"{each.name}{ending}" for each in charts[preset] for ending in STILLS}
-        write_all_stills({folders[preset]: found for preset, found in charts.items()})
+            written |= {folder / f"{chart.name}{ending}" for chart in charts[preset] for ending in STILLS}
+        write_all_stills({out / "figures" / preset: found for preset, found in charts.items()})
         _remove_others(out, written)
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error}") from None
@@ -65,14 +61,13 @@ def _remove_others(out: Path, written: set[Path]) -> None:
                     path.unlink()
 
 
-def _cells(material: Material) -> str:
+def _cells(presets: dict[str, Runs]) -> str:
     """The statistics of every variant, regime and condition as numbers, a line each."""
     lines = []
-    for preset in dict.fromkeys(study.preset for study in material.studies):
-        runs = of_preset(material, preset)
-        for place in dict.fromkeys((each.study, each.variant, each.tau_z, each.condition) for each in runs.outcomes):
+    for preset, runs in presets.items():
+        for place, found in runs.cells.items():
             about = dict(zip(("study", "variant", "tau_z", "condition"), place, strict=True))
-            lines.append({"preset": preset, **about, **_figures(runs.cell(*place))})
+            lines.append({"preset": preset, **about, **_metrics(found)})
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
     writer.writeheader()
@@ -80,9 +75,10 @@ def _cells(material: Material) -> str:
     return text.getvalue()
 
 
-def _figures(found: Sequence[Outcome]) -> dict[str, float | None]:
+def _metrics(found: pl.DataFrame) -> dict[str, float | None]:
     """Of runs that differ in their seeds alone; the summary is that of Delta%."""
-    succeeded, sound = rate(sum(each.success for each in found), len(found)), [each for each in found if each.is_sound]
+    succeeded, sound = rate(total(found, "success"), len(found)), found.filter(SOUND)
+    summary = summarise(deltas(found))
     return {
         "runs": len(found),
         "diverged": diverged(found),
@@ -90,10 +86,8 @@ def _figures(found: Sequence[Outcome]) -> dict[str, float | None]:
         "success_rate": succeeded.value,
         "wilson_low": succeeded.low,
         "wilson_high": succeeded.high,
-        **vars(summarise(deltas(found))),
-        "headroom_closed": mean_of([each.headroom_closed for each in sound]),
-        "max_error": mean_of([each.max_error for each in sound]),
-        "torque_tv": mean_of([each.torque_tv for each in sound]),
+        **{name: getattr(summary, name) for name in _SUMMARY},
+        **{name: mean_of(sound[name]) for name in ("headroom_closed", "max_error", "torque_tv")},
     }
 
 

@@ -8,27 +8,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
-from incrt.config import format_seeds
 from incrt.report.archive import is_archive, read_archive
-from incrt.report.outcomes import Episodes, History, Material, Outcome, Reference, StudyRecord
-from incrt.report.selection import representative
+from incrt.report.data import Dataset, History, StudyRecord, cell_name, command_for, controllers_of
+from incrt.report.schema import COMMANDS, CONTROLLERS, METRICS, RUNS, Row, to_frame
+from incrt.report.selection import AS_TRAINED, representative
 from incrt.runs import COMPARED, is_over
 from incrt.storage.json import read_json, read_lines
+from incrt.storage.records import Episodes
 from incrt.studies.episodes import load_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
-from incrt.studies.study import Cell, Study, command_name
+from incrt.studies.study import Cell, Study
 
-_FIGURES = (
-    "rmse",
-    "delta_pct",
-    "headroom_closed",
-    "max_error",
-    "torque_rms",
-    "torque_tv",
-    "shield_active_pct",
-)
-_OF_COMPARED = ("rmse", "delta_pct", "headroom_closed", "max_error", "torque_rms", "torque_tv")
 _LOST = 1.0
 """RMSE [rad] from which on an arm is lost: ten times what counts as success. An unstable loop goes far beyond."""
 
@@ -40,7 +32,7 @@ class _Logs(NamedTuple):
     events: list[dict[str, Any]]
 
 
-def read_folder(folder: Path) -> Material:
+def read_folder(folder: Path) -> Dataset:
     """What a folder of studies holds, or what a report's folder keeps of one."""
     if is_archive(folder):
         return read_archive(folder)
@@ -52,21 +44,20 @@ def read_folder(folder: Path) -> Material:
             f"{folder} holds no study and no report; it must be what incrt study run had as --out, "
             f"or a report's folder{hint}"
         )
-    return read_material(folder)
+    return read_studies(folder)
 
 
-def read_material(folder: Path) -> Material:
+def read_studies(folder: Path) -> Dataset:
     """All finished runs of all studies in a folder; what cannot be read is named among what failed."""
     store = Store(folder)
-    outcomes: list[Outcome] = []
-    references: list[Reference] = []
+    rows, controllers = [to_frame([], RUNS)], [to_frame([], CONTROLLERS)]
     logs: dict[str, _Logs] = {}
     makers: dict[str, dict[str, Any]] = {}
     episodes: dict[str, Episodes] = {}
     studies: list[StudyRecord] = []
     for study in store.studies():
         unread: dict[str, str] = {}
-        found: dict[str, list[Outcome]] = {}
+        found: dict[str, pl.DataFrame] = {}
         plan = store.planned(study)
         for run in plan:
             name = str(run.folder.relative_to(folder))
@@ -74,41 +65,32 @@ def read_material(folder: Path) -> Material:
                 if is_over(run.folder):
                     logs[name] = logs.get(name) or _read_logs(run)
                     made_by = _made_by(run.folder)
-                    found[name] = _outcomes(study, run, name, logs[name])
+                    found[name] = to_frame(_rows(study, run, name, logs[name]), RUNS)
                     makers |= {json.dumps(maker, sort_keys=True): maker for maker in made_by}
-        own = [each for of_run in found.values() for each in of_run]
+        own = pl.concat([rows[0], *found.values()])
         episodes |= _representative_episodes(folder, study, own)
         missing: dict[str, str] = {}
-        begun = {(each.variant, each.tau_z) for each in own}
+        begun = set(own.select("variant", "tau_z").iter_rows())
         for cell in study.cells:
             place = cell.variant, cell.config.task.tau_z
             # Where no run is there yet, its controllers need not be.
-            with _noting(references_of(cell_name(*place)), missing if place in begun else {}):
-                references += _references(store, study, cell)
+            with _noting(controllers_of(cell_name(*place)), missing if place in begun else {}):
+                controllers += (to_frame([row], CONTROLLERS) for row in _controllers(store, study, cell))
         # What was noted before may have been done since.
         done = {name for name, of_run in found.items() if len(of_run) == len(study.tests)}
         given_up = {name: why for name, why in store.failed(study).items() if name not in done}
         studies.append(_record(study, len(plan), {**given_up, **unread}, missing))
-        outcomes += own
-    histories = {name: each.history for name, each in logs.items()}
-    made_by, title = list(makers.values()), folder.resolve().name
-    commands = sorted(store.commands(), key=lambda each: each.begun)  # they are noted as they end
-    return Material(studies, outcomes, references, histories, episodes, made_by, commands, title)
-
-
-def cell_name(variant: str, tau_z: float) -> str:
-    """How a study's record names what differs in seeds alone."""
-    return f"{variant}, tau_z = {tau_z:g} s"
-
-
-def references_of(cell: str) -> str:
-    """How a study's record names what of it could not be read, before a colon and why."""
-    return f"reference controllers of {cell}"
-
-
-def command_for(name: str, preset: str, seeds: Sequence[int]) -> str:
-    """How to repeat a study."""
-    return f"incrt study run {command_name(name)} --preset {preset} --seeds {format_seeds(seeds)} --out DIR"
+        rows.append(own)
+    return Dataset(
+        studies,
+        pl.concat(rows),
+        pl.concat(controllers),
+        {name: each.history for name, each in logs.items()},
+        episodes,
+        list(makers.values()),
+        to_frame(map(vars, store.commands()), COMMANDS).sort("begun", maintain_order=True),  # noted as they end
+        folder.resolve().name,
+    )
 
 
 @contextlib.contextmanager
@@ -121,96 +103,47 @@ def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
         failed.setdefault(name, said if "cannot be read" in said else f"cannot be read: {said}")
 
 
-def _outcomes(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Outcome]:
+def _rows(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Row]:
     """One a test that the run has been through."""
-    files = {condition: evaluation_file(run.folder, changes) for condition, changes in study.tests.items()}
-    return [
-        _outcome(study, run, name, condition, read_json(path), logs)
-        for condition, path in files.items()
-        if path.exists()
-    ]
-
-
-def _outcome(
-    study: Study, run: PlannedRun, name: str, condition: str, figures: Mapping[str, Any], logs: _Logs
-) -> Outcome:
-    training = figures["training"]
-    failure, guarantees, k_max = training["failure"], training["guarantees"] or {}, run.cell.config.encoder.k_max
-    grows, prunes = ([each for each in logs.events if each["action"] == action] for action in ("grow", "prune"))
-    full = [each["step"] for each in grows if each["k"] == k_max]
-    return Outcome(
-        study=study.name,
-        preset=study.preset,
-        variant=run.cell.variant,
-        tau_z=run.cell.config.task.tau_z,
-        window=run.cell.config.task.window,
-        seed=run.seed,
-        condition=condition,
-        folder=name,
-        steps=run.cell.config.sac.steps,
-        failure=None if failure is None else f"step {failure['step']}: {failure['cause']}",
-        success=figures["success"] and failure is None,
-        **_unless_lost(figures, _FIGURES, {name: figures[f"{name}_rmse"] for name in COMPARED}),
-        encoder=run.cell.config.encoder.encoder,
-        k_max=k_max,
-        heads=training["heads"],
-        grows=len(grows),
-        prunes=len(prunes),
-        certificates_held=sum(bool(each["holds"]) for each in logs.events),
-        last_grow=max((each["step"] for each in grows), default=None),
-        saturated_at=full[-1] if full and training["heads"] == k_max else None,
-        largest_grow_jump=max((_jump(each) for each in grows), default=None),
-        largest_prune_jump=max((_part_of_bound(each, "jump") for each in prunes), default=None),
-        worst_prune_jump=max((_part_of_bound(each, "worst_jump") for each in prunes), default=None),
-        inside=guarantees.get("inside"),
-        rank_settled=guarantees.get("rank_settled"),
-        cumulative_holds=guarantees.get("cumulative_holds"),
-        beta=_or_infinite(guarantees["beta"]) if "beta" in guarantees else None,
+    cell, paths = run.cell, {test: evaluation_file(run.folder, changes) for test, changes in study.tests.items()}
+    known = (
+        {"study": study.name, "preset": study.preset, "variant": cell.variant, "tau_z": cell.config.task.tau_z}
+        | {"window": cell.config.task.window, "seed": run.seed, "folder": name, "steps": cell.config.sac.steps}
+        | {"encoder": cell.config.encoder.encoder, "k_max": cell.config.encoder.k_max, **_of_events(logs.events)}
     )
+    found = {condition: read_json(path) for condition, path in paths.items() if path.exists()}
+    return [{**known, "condition": test, **_of_evaluation(cell, each, logs.events)} for test, each in found.items()]
 
 
-def _unless_lost(
-    figures: Mapping[str, Any], keys: Sequence[str], references: Mapping[str, float | None]
-) -> dict[str, Any]:
-    """Nothing of an arm that was lost, nor what compares it with one that was."""
-    if _is_lost(figures["rmse"]):
-        return dict.fromkeys(keys)
-    found = {key: figures[key] for key in keys}
-    if _is_lost(references["baseline"]):
-        found["delta_pct"] = None
-    if _is_lost(references["best_constant"]) or _is_lost(references["clairvoyant"]):
-        found["headroom_closed"] = None
-    return found
+def _of_evaluation(cell: Cell, evaluation: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Row:
+    """What an evaluation says, of the test and of the training before it."""
+    training = evaluation["training"]
+    failure, guarantees, heads = training["failure"], training["guarantees"] or {}, training["heads"]
+    full = [each["step"] for each in events if each["action"] == "grow" and each["k"] == cell.config.encoder.k_max]
+    return {
+        "failure": None if failure is None else f"step {failure['step']}: {failure['cause']}",
+        "success": evaluation["success"] and failure is None,
+        **_unless_lost(
+            evaluation, (*METRICS, "shield_active_pct"), {name: evaluation[f"{name}_rmse"] for name in COMPARED}
+        ),
+        "heads": heads,
+        "saturated_at": full[-1] if full and heads == cell.config.encoder.k_max else None,
+        **{name: guarantees.get(name) for name in ("inside", "rank_settled", "cumulative_holds")},
+        "beta": _or_infinite(guarantees["beta"]) if "beta" in guarantees else None,
+    }
 
 
-def _is_lost(rmse: float | None) -> bool:
-    return rmse is None or rmse >= _LOST
-
-
-def _read_logs(run: PlannedRun) -> _Logs:
-    stretches, checks = (read_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
-    events = [check for check in checks if check["action"] != "noop"]
-    measured = [check for check in checks if check["rank"] is not None]
-    history = History(
-        k_init=run.cell.config.encoder.heads_at_start,
-        steps=_floats([each["step"] for each in stretches]),
-        returns=_floats([each["return"] for each in stretches]),
-        event_steps=_floats([each["step"] for each in events]),
-        event_actions=tuple(each["action"] for each in events),
-        event_heads=_floats([each["k"] for each in events]),
-        check_steps=_floats([each["step"] for each in measured]),
-        ranks=_floats([each["rank"] for each in measured]),
-        shares=_floats([each["shares"] for each in measured]).reshape(len(measured), run.cell.config.encoder.k_max),
-    )
-    return _Logs(history, events)
-
-
-def _floats(values: Sequence[Any]) -> Any:
-    return np.array(values, np.float64)  # None becomes NaN
-
-
-def _jump(event: Mapping[str, Any], name: str = "jump") -> float:
-    return _or_infinite(event[name])
+def _of_events(events: Sequence[Mapping[str, Any]]) -> Row:
+    grows, prunes = ([each for each in events if each["action"] == action] for action in ("grow", "prune"))
+    return {
+        "grows": len(grows),
+        "prunes": len(prunes),
+        "certificates_held": sum(bool(each["holds"]) for each in events),
+        "last_grow": max((each["step"] for each in grows), default=None),
+        "largest_grow_jump": max((_or_infinite(each["jump"]) for each in grows), default=None),
+        "largest_prune_jump": max((_part_of_bound(each, "jump") for each in prunes), default=None),
+        "worst_prune_jump": max((_part_of_bound(each, "worst_jump") for each in prunes), default=None),
+    }
 
 
 def _or_infinite(value: float | None) -> float:
@@ -219,13 +152,46 @@ def _or_infinite(value: float | None) -> float:
 
 
 def _part_of_bound(event: Mapping[str, Any], name: str) -> float:
-    jump = _jump(event, name)
+    jump = _or_infinite(event[name])
     if event["bound"]:
         return jump / float(event["bound"])
     return math.inf if jump > 0 else 0.0
 
 
-def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
+def _unless_lost(row: Mapping[str, Any], names: Sequence[str], references: Mapping[str, float | None]) -> Row:
+    """Nothing of an arm that was lost, nor what compares it with one that was."""
+    lost = {name for name, rmse in {"": row["rmse"], **references}.items() if rmse is None or rmse >= _LOST}
+    left_out = set[str]()
+    if "baseline" in lost:
+        left_out.add("delta_pct")
+    if lost & {"best_constant", "clairvoyant"}:
+        left_out.add("headroom_closed")
+    return {name: None if "" in lost or name in left_out else row[name] for name in names}
+
+
+def _read_logs(run: PlannedRun) -> _Logs:
+    stretches, checks = (read_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
+    events = [check for check in checks if check["action"] != "noop"]
+    measured = [check for check in checks if check["rank"] is not None]
+
+    def array(lines: Sequence[Mapping[str, Any]], name: str) -> Any:
+        return np.array([line[name] for line in lines], np.float64)  # None becomes NaN
+
+    history = History(
+        k_init=run.cell.config.encoder.heads_at_start,
+        steps=array(stretches, "step"),
+        returns=array(stretches, "return"),
+        event_steps=array(events, "step"),
+        event_actions=tuple(each["action"] for each in events),
+        event_heads=array(events, "k"),
+        check_steps=array(measured, "step"),
+        ranks=array(measured, "rank"),
+        shares=array(measured, "shares").reshape(len(measured), run.cell.config.encoder.k_max),
+    )
+    return _Logs(history, events)
+
+
+def _controllers(store: Store, study: Study, cell: Cell) -> Iterator[Row]:
     """Of the cell's task on each test; of cells with the same task the first one's stand for all."""
     alike = [each for each in study.cells if each.config.task.tau_z == cell.config.task.tau_z]
     paths = [store.references(each.config.task, {}) for each in alike]
@@ -233,11 +199,13 @@ def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
         return
     variant = cell.variant if len(set(paths)) > 1 else ""
     for condition, changes in study.tests.items():
-        path = store.references(cell.config.task, changes)
-        rows = {row["controller"]: row for row in read_json(path)}
+        rows = {row["controller"]: row for row in read_json(store.references(cell.config.task, changes))}
         for name, row in rows.items():
-            figures = _unless_lost(row, _OF_COMPARED, {each: rows[each]["rmse"] for each in COMPARED})
-            yield Reference(study.name, study.preset, variant, cell.config.task.tau_z, condition, name, **figures)
+            about = (study.name, study.preset, variant, cell.config.task.tau_z, condition, name)
+            yield {
+                **dict(zip((column.name for column in CONTROLLERS), about, strict=False)),
+                **_unless_lost(row, METRICS, {each: rows[each]["rmse"] for each in COMPARED}),
+            }
 
 
 def _made_by(folder: Path) -> list[dict[str, Any]]:
@@ -246,33 +214,24 @@ def _made_by(folder: Path) -> list[dict[str, Any]]:
 
 
 def _record(study: Study, wanted: int, failed: Mapping[str, str], missing: Mapping[str, str]) -> StudyRecord:
-    cells = {cell_name(cell.variant, cell.config.task.tau_z): cell.config.to_json() for cell in study.cells}
+    alike = ("name", "preset", "about", "seeds", "variants", "compare", "conditions", "trained_by")
     return StudyRecord(
-        name=study.name,
-        preset=study.preset,
-        about=study.about,
-        seeds=study.seeds,
-        variants=study.variants,
-        compare=study.compare,
+        **{name: getattr(study, name) for name in alike},
         regimes=tuple(dict.fromkeys((cell.config.task.tau_z, cell.config.task.window) for cell in study.cells)),
-        conditions=study.conditions,
-        trained_by=study.trained_by,
         runs_wanted=wanted,
         failed=tuple(failed.items()),
         unread=tuple(f"{name}: {why}" for name, why in missing.items()),
-        configuration=cells,
+        configuration={cell_name(cell.variant, cell.config.task.tau_z): cell.config.to_json() for cell in study.cells},
         command=command_for(study.name, study.preset, study.seeds),
     )
 
 
-def _representative_episodes(folder: Path, study: Study, outcomes: Sequence[Outcome]) -> dict[str, Episodes]:
+def _representative_episodes(folder: Path, study: Study, rows: pl.DataFrame) -> dict[str, Episodes]:
     """Of a run in the middle of each regime, of the variant that stands for the study."""
-    found = {}
     variant = next(iter(study.compare.values()), study.variants[0])
-    for tau_z in dict.fromkeys(each.tau_z for each in outcomes):
-        cell = [each for each in outcomes if (each.variant, each.tau_z, each.condition) == (variant, tau_z, "")]
-        run = representative(cell)
-        if run is not None:
-            with contextlib.suppress(ValueError):  # there are none, or they cannot be read: a figure less
-                found[run.folder] = load_episodes(folder / run.folder / EPISODES)
+    cells = rows.filter(AS_TRAINED, variant=variant).partition_by("tau_z", maintain_order=True)
+    found = {}
+    for run in filter(None, map(representative, cells)):
+        with contextlib.suppress(ValueError):  # there are none, or they cannot be read: a figure less
+            found[run["folder"]] = load_episodes(folder / run["folder"] / EPISODES)
     return found

@@ -21,22 +21,37 @@ _FEWEST_WITH_TIES = 9
 """Of fewer values, where some are equal, the usual approximation of Mann-Whitney's p is too small."""
 _SEED = 0
 
+Sample = tuple[float, ...]
+Interval = tuple[float, float] | tuple[None, None]
+
 
 @dataclass(frozen=True)
 class Summary:
     """A sample: its mean with Student's interval, and its interquartile mean with a BCa bootstrap interval."""
 
-    n: int
-    mean: float | None
-    std: float | None
+    sample: Sample
+    """In order."""
+    mean: float | None = None
+    std: float | None = None
     """With n - 1."""
-    t_low: float | None
-    t_high: float | None
-    median: float | None
-    iqm: float | None
+    t_low: float | None = None
+    t_high: float | None = None
+    median: float | None = None
+    iqm: float | None = None
     """Mean without the lowest and the highest quarter; below four values nothing is left out."""
-    iqm_low: float | None
-    iqm_high: float | None
+
+    @property
+    def n(self) -> int:
+        return len(self.sample)
+
+    @property
+    def iqm_low(self) -> float | None:
+        """An end of the interval, made when it is asked for: the bootstrap takes longer than all the rest."""
+        return _bca(self.sample)[0]
+
+    @property
+    def iqm_high(self) -> float | None:
+        return _bca(self.sample)[1]
 
     @property
     def half_width(self) -> float | None:
@@ -50,8 +65,8 @@ class Rate:
 
     count: int
     n: int
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
 
     @property
     def value(self) -> float | None:
@@ -64,34 +79,35 @@ class Comparison:
 
     n: int
     n_other: int
-    difference: float | None
+    difference: float | None = None
     """Of the means."""
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
     """Welch's interval of the difference."""
-    u: float | None
+    u: float | None = None
     """Mann-Whitney's, of the first sample."""
-    p: float | None
+    p: float | None = None
     """Of U, two-sided."""
-    cohens_d: float | None
+    cohens_d: float | None = None
 
 
 def summarise(values: Iterable[float]) -> Summary:
-    """Sum up a sample; the same values in any order give the same figures."""
+    """Sum up a sample; the same values in any order give the same numbers."""
     sample = _checked(values)
     if not sample:
-        return Summary(0, *[None] * 8)
-    (t_low, t_high), (iqm_low, iqm_high) = _student(sample), _bca(sample)
+        return Summary(sample)
+    t_low, t_high = None, None
+    if sample[0] != sample[-1]:
+        with _quiet():
+            t_low, t_high = _finite(stats.ttest_1samp(sample, 0.0).confidence_interval(LEVEL))
     return Summary(
-        n=len(sample),
+        sample,
         mean=float(np.mean(sample)),
         std=float(np.std(sample, ddof=1)) if len(sample) > 1 else None,
         t_low=t_low,
         t_high=t_high,
         median=float(np.median(sample)),
-        iqm=_iqm(sample),
-        iqm_low=iqm_low,
-        iqm_high=iqm_high,
+        iqm=float(stats.trim_mean(sample, 0.25)),
     )
 
 
@@ -100,7 +116,7 @@ def rate(count: int, n: int) -> Rate:
     if not 0 <= count <= n:
         raise ValueError(f"count must be from 0 to n = {n}, got {count}")
     if n == 0:
-        return Rate(0, 0, None, None)
+        return Rate(0, 0)
     interval = stats.binomtest(count, n).proportion_ci(LEVEL, method="wilson")
     return Rate(count, n, float(interval.low), float(interval.high))
 
@@ -109,19 +125,17 @@ def compare(values: Iterable[float], others: Iterable[float], level: float = LEV
     """The first sample against the second; ``level`` is that of Welch's interval."""
     sample, other = _checked(values), _checked(others)
     if not sample or not other:
-        return Comparison(len(sample), len(other), *[None] * 6)
-    low, high = _welch(sample, other, level)
+        return Comparison(len(sample), len(other))
+    difference = float(np.mean(sample) - np.mean(other))
+    low, high, cohens_d = None, None, None
+    if min(len(sample), len(other)) > 1 and (sample[0] != sample[-1] or other[0] != other[-1]):
+        with _quiet():
+            low, high = _finite(stats.ttest_ind(sample, other, equal_var=False).confidence_interval(level))
+        free = len(sample) - 1, len(other) - 1
+        pooled = math.sqrt((free[0] * np.var(sample, ddof=1) + free[1] * np.var(other, ddof=1)) / sum(free))
+        cohens_d = difference / pooled if pooled > 0 else None
     u, p = _mann_whitney(sample, other)
-    return Comparison(
-        n=len(sample),
-        n_other=len(other),
-        difference=float(np.mean(sample) - np.mean(other)),
-        low=low,
-        high=high,
-        u=u,
-        p=p,
-        cohens_d=_cohens_d(sample, other),
-    )
+    return Comparison(len(sample), len(other), difference, low, high, u, p, cohens_d)
 
 
 def spread_p(values: Iterable[float], others: Iterable[float]) -> float | None:
@@ -134,7 +148,12 @@ def spread_p(values: Iterable[float], others: Iterable[float]) -> float | None:
     return p if math.isfinite(p) else None
 
 
-def _checked(values: Iterable[float]) -> tuple[float, ...]:
+def fisher_p(one: Rate, other: Rate) -> float:
+    """Fisher's exact test of two counts."""
+    return float(stats.fisher_exact([[each.count, each.n - each.count] for each in (one, other)]).pvalue)
+
+
+def _checked(values: Iterable[float]) -> Sample:
     """Sorted, so that the bootstrap does not depend on the order."""
     sample = tuple(sorted(map(float, values)))
     if not all(map(math.isfinite, sample)):
@@ -147,28 +166,13 @@ def _quiet() -> warnings.catch_warnings:
     return warnings.catch_warnings(action="ignore")
 
 
-def _student(sample: tuple[float, ...]) -> tuple[float | None, float | None]:
-    if sample[0] == sample[-1]:
-        return None, None
-    with _quiet():
-        return _finite(stats.ttest_1samp(sample, 0.0).confidence_interval(LEVEL))
+def _finite(interval: tuple[float, float]) -> Interval:
+    low, high = map(float, interval)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
 
-def _welch(sample: tuple[float, ...], other: tuple[float, ...], level: float) -> tuple[float | None, float | None]:
-    both_equal = sample[0] == sample[-1] and other[0] == other[-1]
-    if min(len(sample), len(other)) < 2 or both_equal:
-        return None, None
-    with _quiet():
-        return _finite(stats.ttest_ind(sample, other, equal_var=False).confidence_interval(level))
-
-
-def fisher_p(one: Rate, other: Rate) -> float:
-    """Fisher's exact test of two counts."""
-    table = [[each.count, each.n - each.count] for each in (one, other)]
-    return float(stats.fisher_exact(table).pvalue)
-
-
-def _mann_whitney(sample: tuple[float, ...], other: tuple[float, ...]) -> tuple[float | None, float | None]:
+def _mann_whitney(sample: Sample, other: Sample) -> Interval:
+    """U and p."""
     distinct = {*sample, *other}
     if len(distinct) < 2:
         return None, None
@@ -182,12 +186,8 @@ def _mann_whitney(sample: tuple[float, ...], other: tuple[float, ...]) -> tuple[
     return statistic if first is sample else len(sample) * len(other) - statistic, float(found.pvalue)
 
 
-def _iqm(sample: tuple[float, ...]) -> float:
-    return float(stats.trim_mean(sample, 0.25))
-
-
 @lru_cache(maxsize=1024)
-def _bca(sample: tuple[float, ...]) -> tuple[float | None, float | None]:
+def _bca(sample: Sample) -> Interval:
     """Of the interquartile mean. Kept, as several tables show the same sample."""
     if len(sample) < _FEWEST_RESAMPLED or sample[0] == sample[-1]:
         return None, None
@@ -195,27 +195,9 @@ def _bca(sample: tuple[float, ...]) -> tuple[float | None, float | None]:
     def statistic(resamples: np.ndarray, axis: int) -> np.ndarray:
         return np.asarray(stats.trim_mean(resamples, 0.25, axis=axis))
 
+    random = np.random.default_rng(_SEED)
     with _quiet():
         found = stats.bootstrap(
-            (sample,),
-            statistic,
-            n_resamples=_RESAMPLES,
-            confidence_level=LEVEL,
-            method="BCa",
-            rng=np.random.default_rng(_SEED),
+            (sample,), statistic, n_resamples=_RESAMPLES, confidence_level=LEVEL, method="BCa", rng=random
         )
     return _finite(found.confidence_interval)
-
-
-def _cohens_d(sample: tuple[float, ...], other: tuple[float, ...]) -> float | None:
-    """Difference of the means over the pooled standard deviation."""
-    if min(len(sample), len(other)) < 2:
-        return None
-    free = len(sample) - 1, len(other) - 1
-    pooled = math.sqrt((free[0] * np.var(sample, ddof=1) + free[1] * np.var(other, ddof=1)) / sum(free))
-    return float(np.mean(sample) - np.mean(other)) / pooled if pooled > 0 else None
-
-
-def _finite(interval: tuple[float, float]) -> tuple[float | None, float | None]:
-    low, high = map(float, interval)
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)

@@ -16,9 +16,9 @@ from incrt.controllers.evaluation import Rollout, evaluation_draws, remembered_r
 from incrt.engine import policy
 from incrt.engine.policy import LearnedPolicy
 from incrt.heads.attention import Attention, attention_weights
-from incrt.report.outcomes import Episodes
 from incrt.runs import TrainedRun
 from incrt.storage.atomic import write_whole
+from incrt.storage.records import Episodes
 
 _EVERY = 2
 """One control step in so many is kept."""

@@ -22,11 +22,11 @@ from incrt.config import TaskConfig
 from incrt.config.earlier import read_settings, refuse_earlier
 from incrt.controllers.tuning import CONTROLLERS
 from incrt.engine.run_folder import is_held
-from incrt.report.outcomes import Command
 from incrt.runs import is_over
 from incrt.storage.atomic import write_whole
 from incrt.storage.json import checksum, read_json, write_json
 from incrt.storage.lock import lock
+from incrt.storage.records import Command
 from incrt.studies.study import Cell, Study, comparisons
 
 EPISODES = "episodes.safetensors"

@@ -1,181 +1,178 @@
-"""What the paper claims of the heads: when they grow, that none is pruned, and its guarantees."""
+"""What the paper claims of the heads: when they grow, that none is pruned, what it proves of them, and assumes."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
+import polars as pl
+
 from incrt.report import paper
-from incrt.report.claims.verdicts import Claim, Verdict, named, no_runs, universal, without_exception
-from incrt.report.outcomes import Outcome
-from incrt.report.selection import COMPARISON, Runs, distinct
+from incrt.report.claims.rules import Claim, Verdict, no_runs, proved, said_of_every
+from incrt.report.selection import Runs, largest, once, total
 from incrt.report.wording import number
 
 
-def saturates(runs: Runs) -> Verdict:
-    """Of the runs that were trained to their end."""
-    claim = Claim(
-        "saturation",
-        f"K reaches K_max, by step {paper.SATURATED_AT}, in every run.",
-        "sections 7.2 and 8.1",
-        f"30/30, around step 19000; by its rules at {paper.SATURATED_AT}",
-    )
-    found = [each for each in runs.grown() if each.failure is None]
-    if not found:
-        return no_runs(claim, "main")
-    late = [each for each in found if each.saturated_at is None or each.saturated_at > paper.SATURATED_AT]
-    latest = max((each.saturated_at for each in found if each.saturated_at is not None), default="none")
-    ours = f"{len(found) - len(late)}/{len(found)} in time; the last one to reach it: step {latest}"
-    return universal(claim, found, late, ours, "Every run does.", runs.given_up(*COMPARISON))
+def schedule(runs: Runs) -> list[Verdict]:
+    """Of the runs whose heads grow and that were trained to their end; of pruning, of all."""
+    found = runs.grown().filter(pl.col("failure").is_null())
+    latest = largest(found, "saturated_at")
+    ends = found.group_by("grows", "last_grow", maintain_order=True).len().sort("len", descending=True)
+    grows, last, _ = ends.row(0) if len(ends) else (0, None, 0)
+    same_end = (pl.col("grows") == grows) & pl.col("last_grow").eq_missing(pl.lit(last))
+    return [
+        said_of_every(
+            Claim(
+                "saturation",
+                f"K reaches K_max, by step {paper.SATURATED_AT}, in every run.",
+                "sections 7.2 and 8.1",
+                f"30/30, around step 19000; by its rules at {paper.SATURATED_AT}",
+            ),
+            runs,
+            found,
+            pl.col("saturated_at").is_null() | (pl.col("saturated_at") > paper.SATURATED_AT),
+            f"{{held}}/{{n}} in time; the last one to reach it: step {'none' if latest is None else latest}",
+            "Every run does.",
+        ),
+        said_of_every(
+            Claim(
+                "schedule",
+                "In every run of every regime as many heads grow, the last at the same step: the task makes no "
+                "difference.",
+                "section 7.2",
+                f"the same in all regimes; by its rules from step {paper.GROWTHS[0]} to {paper.GROWTHS[-1]}",
+            ),
+            runs,
+            found,
+            ~same_end,
+            f"{{held}}/{{n}} with {grows} growths, the last at step {last}",
+            "All end at the same step.",
+        ),
+        _never_prunes(runs),
+    ]
 
 
-def same_schedule(runs: Runs) -> Verdict:
-    """Of the runs of all regimes that were trained to their end."""
-    claim = Claim(
-        "schedule",
-        "In every run of every regime as many heads grow, the last at the same step: the task makes no difference.",
-        "section 7.2",
-        f"the same in all regimes; by its rules from step {paper.GROWTHS[0]} to {paper.GROWTHS[-1]}",
-    )
-    found = [each for each in runs.grown() if each.failure is None]
-    if not found:
-        return no_runs(claim, "main")
-    ends = Counter((each.grows, each.last_grow) for each in found)
-    (grows, last), count = ends.most_common(1)[0]
-    others = [each for each in found if (each.grows, each.last_grow) != (grows, last)]
-    ours = f"{count}/{len(found)} with {grows} growths, the last at step {last}"
-    return universal(claim, found, others, ours, "All end at the same step.", runs.given_up(*COMPARISON))
-
-
-def never_prunes(runs: Runs) -> Verdict:
-    """Of the studies that the paper has."""
+def _never_prunes(runs: Runs) -> Verdict:
+    swept = ("k_max", "grace")
     claim = Claim(
         "no prunes",
         "Pruning never fires: not in the main runs, nor with other caps and cooldowns.",
         "sections 7.2 and 8.3",
         "0 prunes",
     )
-    found = distinct([*runs.grown(), *runs.of("k_max", "grace")])
-    if not found:
-        return no_runs(claim, "main")
-    pruning = [each for each in found if each.prunes]
-    ours = f"{sum(each.prunes for each in found)} prunes in {len(found)} runs"
-    verdict = universal(claim, found, pruning, ours, "No run prunes.", runs.given_up(*COMPARISON, "k_max", "grace"))
-    missing = [name for name in ("k_max", "grace") if not runs.of(name)]
+    found = once(pl.concat([runs.grown(), runs.of(*swept)]))
+    ours = f"{total(found, 'prunes')} prunes in {{n}} runs"
+    verdict = said_of_every(claim, runs, found, pl.col("prunes") > 0, ours, "No run prunes.", *swept)
+    missing = [name for name in swept if not len(runs.of(name))]
     if verdict.judgement == "holds" and missing:
         why = f"No run prunes, but there are none of study {' and '.join(missing)}."
         return replace(verdict, judgement="cannot tell", why=why)
     return verdict
 
 
-def growth_is_continuous(found: Sequence[Outcome]) -> Verdict:
-    """Of all growths that were seen."""
+def guarantees(runs: Runs) -> list[Verdict]:
+    """What is proved is said of all runs, what it assumes of those of the comparison whose heads grow."""
+    every_run = once(runs.rows)
+    return [_growth(every_run), _prunes(every_run), _all_jumps(every_run), *_assumptions(runs), _at_rest(runs)]
+
+
+def _growth(runs: pl.DataFrame) -> Verdict:
     claim = Claim(
         "growth",
         "The policy does not change at a growth, to the last bit.",
         "section 5.3, proposition on growth and the remark below it",
         "largest jump 0",
     )
-    jumps = [(each, each.largest_grow_jump) for each in found if each.grows and each.largest_grow_jump is not None]
-    if not jumps:
+    found = runs.filter(pl.col("grows") > 0).drop_nulls("largest_grow_jump")
+    if not len(found):
         return no_runs(claim, "main")
-    jumping = [each for each, jump in jumps if jump != 0]
-    ours = f"largest jump {max(jump for _, jump in jumps):.3g}"
-    return _proved(claim, sum(each.grows for each, _ in jumps), jumping, ours, "No growth moves the policy.")
+    ours, jumping = (
+        f"largest jump {largest(found, 'largest_grow_jump'):.3g}",
+        found.filter(pl.col("largest_grow_jump") != 0),
+    )
+    return proved(claim, total(found, "grows"), jumping, ours, "No growth moves the policy.")
 
 
-def prunes_within_bound(found: Sequence[Outcome]) -> Verdict:
-    """Of all prunes that were seen."""
+def _prunes(runs: pl.DataFrame) -> Verdict:
     claim = Claim(
         "prune bound",
         "The policy's jump at a prune, in the mean over a batch, stays within its bound.",
         "section 5.3, theorem on policy continuity",
         "proved; no prune was seen",
     )
-    parts = [(each, each.largest_prune_jump) for each in found if each.prunes and each.largest_prune_jump is not None]
-    if not parts:
+    found = runs.filter(pl.col("prunes") > 0).drop_nulls("largest_prune_jump")
+    if not len(found):
         why = "No head was pruned; incrt study run sensitivity has a variant that prunes more easily."
         return Verdict(claim, 0, "no prunes", "cannot tell", why, is_open=True)
-    beyond = [each for each, part in parts if not part <= 1]
-    ours = f"largest jump {max(part for _, part in parts):.3g} of its bound"
-    if worst := [each.worst_prune_jump for each, _ in parts if each.worst_prune_jump is not None]:
-        ours += f", of a single context {max(worst):.3g} of it"
-    return _proved(claim, sum(each.prunes for each, _ in parts), beyond, ours, "Every jump stays within its bound.")
+    ours = f"largest jump {largest(found, 'largest_prune_jump'):.3g} of its bound"
+    if (worst := largest(found, "worst_prune_jump")) is not None:
+        ours += f", of a single context {worst:.3g} of it"
+    beyond = found.filter(~(pl.col("largest_prune_jump") <= 1))
+    return proved(claim, total(found, "prunes"), beyond, ours, "Every jump stays within its bound.")
 
 
-def jumps_keep_together(found: Sequence[Outcome]) -> Verdict:
-    """Of all runs that were concluded."""
+def _all_jumps(runs: pl.DataFrame) -> Verdict:
     claim = Claim(
         "all jumps",
         "The jumps of all events of a run together stay within their bound.",
         "section 5.3, corollary on no regression, (b)",
         "proved",
     )
-    known = [each for each in found if each.cumulative_holds is not None and each.grows + each.prunes]
-    if not known:
-        return no_runs(claim, "main", sum(each.grows > 0 for each in found))
-    beyond = [each for each in known if not each.cumulative_holds]
-    ours = f"{len(known) - len(beyond)}/{len(known)} runs; prunes in them: {sum(each.prunes for each in known)}"
-    return _proved(claim, len(known), beyond, ours, "In every run they do.")
+    found = runs.filter(pl.col("grows") + pl.col("prunes") > 0).drop_nulls("cumulative_holds")
+    if not len(found):
+        return no_runs(claim, "main", len(runs.filter(pl.col("grows") > 0)))
+    beyond = found.filter(~pl.col("cumulative_holds"))
+    ours = f"{len(found) - len(beyond)}/{len(found)} runs; prunes in them: {total(found, 'prunes')}"
+    return proved(claim, len(found), beyond, ours, "In every run they do.")
 
 
-def _proved(claim: Claim, n: int, exceptions: Sequence[Outcome], ours: str, holds: str) -> Verdict:
-    """The verdict on what is proved, and so can only be contradicted: it holds as soon as it was seen once."""
-    why = f"Exceptions: {named(exceptions)}." if exceptions else holds
-    return Verdict(claim, n, ours, without_exception(len(exceptions), enough=True), why)
+def _assumptions(runs: Runs) -> list[Verdict]:
+    """Of the lemma on the balance of rank and head count, and of Proposition 3."""
+    grown, (least, most) = runs.grown(), paper.BETA
+    low, high = (number(end, 1) for end in grown.select(pl.min("beta"), high=pl.max("beta")).row(0))
+    return [
+        said_of_every(
+            Claim(
+                "equidistribution",
+                f"At the end the outputs of a run's heads are within a factor of {most} of each other.",
+                "appendix A, remark on equidistribution",
+                f"β between {least} and {most}, approximately",
+            ),
+            runs,
+            grown.drop_nulls("beta"),
+            pl.col("beta") > most,
+            f"{{held}}/{{n}}; β from {low} to {high}",
+            "In every run they are.",
+            silent=len(grown),
+        ),
+        said_of_every(
+            Claim(
+                "rank rests",
+                "The effective rank comes to rest in every run, as Proposition 3 assumes: at last it is one and the "
+                "same.",
+                "section 5.3, remark on the scope of Proposition 3",
+                "observed to stabilise within 20000 steps, in every run",
+            ),
+            runs,
+            grown.drop_nulls("rank_settled"),
+            ~pl.col("rank_settled"),
+            "{held}/{n} runs with one and the same rank at the last quarter of the checks",
+            "Every run's does.",
+            silent=len(grown),
+        ),
+    ]
 
 
-def heads_are_alike(runs: Runs) -> Verdict:
-    """Of the main runs: what the lemma on the balance of rank and head count assumes."""
-    least, most = paper.BETA
-    claim = Claim(
-        "equidistribution",
-        f"At the end the outputs of a run's heads are within a factor of {most} of each other.",
-        "appendix A, remark on equidistribution",
-        f"β between {least} and {most}, approximately",
-    )
-    found = [(each, each.beta) for each in runs.grown() if each.beta is not None]
-    if not found:
-        return no_runs(claim, "main", len(runs.grown()))
-    apart = [each for each, beta in found if beta > most]
-    betas = [beta for _, beta in found]
-    ours = f"{len(found) - len(apart)}/{len(found)}; β from {number(min(betas), 1)} to {number(max(betas), 1)}"
-    runs_found = [each for each, _ in found]
-    return universal(claim, runs_found, apart, ours, "In every run they are.", runs.given_up(*COMPARISON))
-
-
-def rank_settles(runs: Runs) -> Verdict:
-    """Of the runs whose rank was followed to the end."""
-    claim = Claim(
-        "rank rests",
-        "The effective rank comes to rest in every run, as Proposition 3 assumes: at last it is one and the same.",
-        "section 5.3, remark on the scope of Proposition 3",
-        "observed to stabilise within 20000 steps, in every run",
-    )
-    found = [each for each in runs.grown() if each.rank_settled is not None]
-    if not found:
-        return no_runs(claim, "main", len(runs.grown()))
-    moving = [each for each in found if not each.rank_settled]
-    ours = f"{len(found) - len(moving)}/{len(found)} runs with one and the same rank at the last quarter of the checks"
-    return universal(claim, found, moving, ours, "Every run's does.", runs.given_up(*COMPARISON))
-
-
-def rests_in_interval(runs: Runs) -> Verdict:
-    """Of the main runs."""
+def _at_rest(runs: Runs) -> Verdict:
     claim = Claim(
         "steady state",
         "If the rank rests, K ends in its steady-state interval, or at the end of the allowed range that is nearer.",
         "section 5.3, Proposition 3",
         "every run, at K_max",
     )
-    found = [each for each in runs.grown() if each.inside is not None]
-    if not found:
-        return no_runs(claim, "main")
-    rested = [each for each in found if each.rank_settled]
-    outside = [each for each in rested if not each.inside]
+    found = runs.grown().drop_nulls("inside")
+    rested = found.filter(pl.col("rank_settled"))
     ours = (
         f"the rank rested in {len(rested)} of {len(found)} runs; "
-        f"K in the interval of its last ranks in {sum(bool(each.inside) for each in found)}"
+        f"K in the interval of its last ranks in {total(found, 'inside')}"
     )
-    if not rested:
+    if len(found) and not len(rested):
         return Verdict(claim, 0, ours, "cannot tell", "The rank came to rest in no run, which the claim asks for.")
-    return universal(claim, rested, outside, ours, "Every run whose rank rested does.", runs.given_up(*COMPARISON))
+    return said_of_every(claim, runs, rested, ~pl.col("inside"), ours, "Every run whose rank rested does.")

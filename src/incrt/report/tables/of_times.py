@@ -2,26 +2,12 @@
 
 from collections.abc import Sequence
 
-from incrt.report import paper
-from incrt.report.outcomes import Command, StudyRecord
-from incrt.report.tables.table import Column, Row, Table
+from incrt.report import paper, schema
+from incrt.report.selection import Runs
+from incrt.report.tables.cells import Cells
+from incrt.report.tables.table import Row, Table
 from incrt.report.wording import number
 
-_COLUMNS = (
-    Column("study", "left"),
-    Column("seeds", "left"),
-    Column("part", "left"),
-    Column("batch"),
-    Column("begun", "left"),
-    Column("wall [s]"),
-    Column("runs trained"),
-    Column("training [s]"),
-    Column("compiling [s]"),
-    Column("evaluation [s]"),
-    Column("paper: wall [A100 h]"),
-    Column("training: times as fast"),
-    Column("wall: times as fast"),
-)
 _NOTES = (
     "A part is what of the study the command was to train, all of it if nothing is said.",
     "A batch is the most runs that were trained together.",
@@ -33,37 +19,37 @@ _NOTES = (
 )
 
 
-def times_table(commands: Sequence[Command], studies: Sequence[StudyRecord], preset: str) -> Table:
+def times_table(runs: Runs) -> Table | None:
     """One row a command; those of other lengths of training than the paper's are not compared with it."""
-    alike = {study.name for study in studies if _steps(study) == {paper.STEPS}}
-    rows = tuple(Row(_cells(each, alike=each.study in alike), preset) for each in commands if each.preset == preset)
-    return Table("times", f"Commands and their times, preset {preset}", _COLUMNS, rows, _NOTES)
+    lengths = {study.name: {each["sac"]["steps"] for each in study.configuration.values()} for study in runs.studies}
+    commands = runs.dataset.commands.filter(preset=runs.preset).to_dicts()
+    rows = tuple(Row(_cells(each, alike=lengths.get(each["study"]) == {paper.STEPS}), runs.preset) for each in commands)
+    title = f"Commands and their times, preset {runs.preset}"
+    return Table("times", title, tuple(rows[0].cells), rows, _NOTES) if rows else None
 
 
-def _steps(study: StudyRecord) -> set[int]:
-    return {settings["sac"]["steps"] for settings in study.configuration.values()}
+def _cells(command: schema.Row, *, alike: bool) -> Cells:
+    hours = [command["runs"] * minutes / 60 for minutes in paper.MINUTES_A_RUN]
+    compared = alike and command["runs"] > 0 and command["train_s"] > 0
 
+    def times_as_fast(seconds: float) -> str | None:
+        return _span([3600 * each / seconds for each in hours], 0) if compared else None
 
-def _cells(command: Command, *, alike: bool) -> tuple[str | None, ...]:
-    hours = [command.runs * minutes / 60 for minutes in paper.MINUTES_A_RUN]
-    compared = alike and command.runs > 0 and command.train_s > 0
-    return (
-        command.study,
-        command.seeds,
-        command.part or None,
-        str(command.batch),
-        command.begun,
-        number(command.wall_s, 1),
-        str(command.runs),
-        number(command.train_s, 1),
-        number(command.compile_s, 1),
-        number(command.evaluate_s, 1),
-        _span(hours, 1) if compared else None,
-        *(
-            _span([3600 * each / s for each in hours], 0) if compared else None
-            for s in (command.train_s, command.wall_s)
-        ),
-    )
+    return {
+        "study": command["study"],
+        "seeds": command["seeds"],
+        "part": command["part"] or None,
+        "batch": str(command["batch"]),
+        "begun": command["begun"],
+        "wall [s]": number(command["wall_s"], 1),
+        "runs trained": str(command["runs"]),
+        "training [s]": number(command["train_s"], 1),
+        "compiling [s]": number(command["compile_s"], 1),
+        "evaluation [s]": number(command["evaluate_s"], 1),
+        "paper: wall [A100 h]": _span(hours, 1) if compared else None,
+        "training: times as fast": times_as_fast(command["train_s"]),
+        "wall: times as fast": times_as_fast(command["wall_s"]),
+    }
 
 
 def _span(values: Sequence[float], digits: int) -> str:

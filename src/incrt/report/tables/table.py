@@ -3,14 +3,14 @@
 import csv
 import io
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-Align = Literal["left", "right", "center"]
-
+_LEFT = {"variant", "condition", "compared with", "study", "seeds", "part", "begun"}
+_LEFT |= {"claim", "ours", "paper", "verdict", "why", "where in the paper"}
+"""Columns of words; all others are of numbers."""
 _MISSING = "\N{EN DASH}"
 _MINUS = "\N{MINUS SIGN}"
-_MARKDOWN_RULES = {"left": ":---", "right": "---:", "center": ":---:"}
 _LATEX = {
     "τ_z": r"$\tau_z$",
     "K_max": r"$K_{\max}$",
@@ -19,35 +19,19 @@ _LATEX = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "<": "$<$",
-    ">": "$>$",
-    "Δ": r"$\Delta$",
-    "τ": r"$\tau$",
-    "β": r"$\beta$",
-    "±": r"$\pm$",
-    _MINUS: "$-$",
-    _MISSING: "--",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
 }
+_LATEX |= {"<": "$<$", ">": "$>$", "≤": r"$\le$", "≥": r"$\ge$", "±": r"$\pm$", _MINUS: "$-$", _MISSING: "--"}
+_LATEX |= {"Δ": r"$\Delta$", "τ": r"$\tau$", "β": r"$\beta$"}
 _SPECIAL = re.compile("|".join(map(re.escape, _LATEX)))
 
 
 @dataclass(frozen=True)
-class Column:
-    """What stands above a column, and where its text stands in it."""
-
-    heading: str
-    align: Align = "right"
-
-
-@dataclass(frozen=True)
 class Row:
-    """Cells, and what they are about. A row without a variant, such as a reference controller's, belongs to all."""
+    """Cells, and what they are about. A row without a variant, such as a controller's, belongs to all."""
 
-    cells: tuple[str | None, ...]
-    """None where there is nothing to say."""
-    preset: str | None = None
+    cells: Mapping[str, str | None]
+    """By heading; what is not there or None has nothing to say."""
+    preset: str
     tau_z: float | None = None
     variant: str | None = None
 
@@ -59,26 +43,29 @@ class Table:
     name: str
     """Of its file: letters, digits, hyphens and underscores."""
     title: str
-    columns: tuple[Column, ...]
+    headings: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     """Sentences to stand below it."""
     studies: tuple[str, ...] = ()
     """Whose runs are in it; a table without any is of all."""
 
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row.cells) != len(self.columns):
-                raise ValueError(f"table {self.name}: a row must have {len(self.columns)} cells, got {row.cells}")
+    def lines(self, missing: str = _MISSING) -> list[list[str]]:
+        """The cells of each row, in the order of the headings."""
+        return [
+            [missing if (cell := row.cells.get(name)) is None else cell for name in self.headings] for row in self.rows
+        ]
+
+
+def is_left(heading: str) -> bool:
+    """Where the text of a column stands in it."""
+    return heading in _LEFT
 
 
 def to_markdown(table: Table) -> str:
     """The table as GitHub reads it."""
-    lines = [
-        [column.heading for column in table.columns],
-        [_MARKDOWN_RULES[column.align] for column in table.columns],
-        *([_MISSING if cell is None else cell for cell in row.cells] for row in table.rows),
-    ]
+    rules = [":---" if is_left(heading) else "---:" for heading in table.headings]
+    lines = [table.headings, rules, *table.lines()]
     body = "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines)
     return "\n\n".join([f"### {table.title}", body, *table.notes]) + "\n"
 
@@ -87,37 +74,27 @@ def to_csv(table: Table) -> str:
     """Headings and cells alone; minus signs as computers read them."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.heading for column in table.columns])
-    writer.writerows([["" if cell is None else cell.replace(_MINUS, "-") for cell in row.cells] for row in table.rows])
+    writer.writerow(table.headings)
+    writer.writerows([[cell.replace(_MINUS, "-") for cell in line] for line in table.lines("")])
     return text.getvalue()
 
 
 def to_latex(table: Table) -> str:
     """A floating table for a document that uses booktabs."""
-
-    def line(cells: list[str]) -> str:
-        return " & ".join(map(escape_latex, cells)) + r" \\"
-
-    return "\n".join(
-        [
-            r"% needs \usepackage{booktabs,graphicx}",
-            r"\begin{table}",
-            r"\centering\footnotesize",
-            rf"\caption{{{escape_latex(' '.join([table.title + '.', *table.notes]))}}}",
-            rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.title.lower()).strip('-')}}}",
-            r"\setlength{\tabcolsep}{4pt}",
-            r"\resizebox{\linewidth}{!}{%",
-            rf"\begin{{tabular}}{{{''.join(column.align[0] for column in table.columns)}}}",
-            r"\toprule",
-            line([column.heading for column in table.columns]),
-            r"\midrule",
-            *(line([_MISSING if cell is None else cell for cell in row.cells]) for row in table.rows),
-            r"\bottomrule",
-            r"\end{tabular}}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    heading, *lines = (" & ".join(map(escape_latex, line)) + r" \\" for line in (table.headings, *table.lines()))
+    parts = [
+        r"% needs \usepackage{booktabs,graphicx}",
+        r"\begin{table}",
+        r"\centering\footnotesize",
+        rf"\caption{{{escape_latex(' '.join([table.title + '.', *table.notes]))}}}",
+        rf"\label{{tab:{re.sub(r'[^a-z0-9]+', '-', table.title.lower()).strip('-')}}}",
+        r"\setlength{\tabcolsep}{4pt}",
+        r"\resizebox{\linewidth}{!}{%",
+        rf"\begin{{tabular}}{{{''.join('l' if is_left(each) else 'r' for each in table.headings)}}}",
+        *(r"\toprule", heading, r"\midrule", *lines, r"\bottomrule"),
+        *(r"\end{tabular}}", r"\end{table}", ""),
+    ]
+    return "\n".join(parts)
 
 
 def escape_latex(text: str) -> str:

@@ -1,0 +1,72 @@
+"""Colours and marks of the variants.
+
+Seven colours that stay apart for the colour-blind and stand out from white as from near black; there, no more of them
+do. A mark goes with each colour, so that nothing hangs on colour alone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from incrt.report.figures.chart import Dash, Marker
+
+COLOURS = ("#0072b2", "#cf8804", "#af2604", "#13a5a3", "#2f4df1", "#a04055", "#a39760")
+MARKERS: tuple[Marker, ...] = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x")
+GREY = "#7f8488"
+"""What is not a learned variant of ours."""
+SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
+"""Of cells from least to most, and of areas (viridis)."""
+LINES = ("#9c179e", "#cc4778", "#ed7953")
+"""Of ordered lines: the part of plasma that is neither too dark nor too pale."""
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
+"""Of curves that have the same colour, in their order."""
+REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "longdash", "longdashdot", "dot", "dashdot", "solid")
+"""Of the reference controllers but the baseline, in their order."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a variant is drawn, wherever it is."""
+
+    colour: str
+    marker: Marker
+
+
+def looks(studies: Iterable[Sequence[Sequence[str]]]) -> Mapping[str, Look]:
+    """A look for each variant, the same in all studies, each of which is groups of variants to be compared.
+
+    In a group colours differ, as long as they last. A further group has the same colours in the same order, and other
+    marks. ``runtime`` has the first look, whether it is there or not.
+    """
+    chosen = {"runtime": 0}
+    for groups in studies:
+        for number, group in enumerate(groups):
+            for place, variant in enumerate(group):
+                if variant not in chosen:
+                    like = groups[0][place] if number and place < len(groups[0]) else ""
+                    chosen[variant] = _choose(chosen, group, number, like)
+    return {variant: _look(index) for variant, index in chosen.items()}
+
+
+def _choose(chosen: Mapping[str, int], group: Sequence[str], number: int, like: str) -> int:
+    """A look for a variant of a group, if possible in the colour of another variant."""
+    taken = [chosen[other] % len(COLOURS) for other in group if other in chosen]
+    wanted = [chosen[like] % len(COLOURS)] if like else []
+    free = [colour for colour in (*wanted, *range(1, len(COLOURS))) if colour not in taken]
+    return number * len(COLOURS) + free[0] if free else len(chosen)
+
+
+def _look(index: int) -> Look:
+    turn, colour = divmod(index, len(COLOURS))
+    return Look(COLOURS[colour], MARKERS[(index + turn) % len(MARKERS)])
+
+
+def ordered_colours(number: int, ramp: Sequence[str]) -> list[str]:
+    """Colours for ordered things, from one end of a ramp to the other."""
+    stops = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in ramp]
+    places = [index / max(number - 1, 1) * (len(stops) - 1) for index in range(number)]
+    return [_between(stops[int(place)], stops[min(int(place) + 1, len(stops) - 1)], place % 1) for place in places]
+
+
+def _between(one: Sequence[int], other: Sequence[int], part: float) -> str:
+    mixed = (round(a + part * (b - a)) for a, b in zip(one, other, strict=True))
+    return "#" + "".join(f"{value:02x}" for value in mixed)

@@ -1,0 +1,42 @@
+"""The row model: what does not fit is refused by a sentence, what fits reads back, and documents say what it is."""
+
+from pathlib import Path
+
+import pytest
+from made_up import a_run, around, sample
+
+from incrt.report.schema import COMMANDS, CONTROLLERS, RUNS, Column, described, from_csv, text_frame, to_csv, to_frame
+
+
+@pytest.mark.parametrize("columns", [RUNS, CONTROLLERS, COMMANDS])
+def test_the_columns_are_those_of_the_document(columns: tuple[Column, ...]) -> None:
+    assert described(columns) in (Path(__file__).parents[2] / "results" / "README.md").read_text(encoding="utf-8")
+
+
+def test_rows_read_back_with_their_types() -> None:
+    odd = a_run(
+        "main", "a,b", 5.0, None, failure='said "no",\nthen\r nothing', largest_grow_jump=float("inf"), inside=None
+    )
+    frame = to_frame([*sample("main", "runtime", 2.0, around(-50, 0.1)), odd], RUNS)
+    found = from_csv(to_csv(frame), RUNS)
+    assert found.schema == frame.schema
+    assert found.drop("failure").equals(frame.drop("failure"))
+    assert found["failure"][-1] == 'said "no",\nthen  nothing'
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "said"),
+    [
+        ("seed", "4.5", "line 2: seed must be a whole number, got '4.5'"),
+        ("seed", "", "line 2: seed must be a whole number, got ''"),
+        ("tau_z", "long", "line 2: tau_z must be a number, got 'long'"),
+        ("success", "true", "line 2: success must be True or False, got 'true'"),
+        ("inside", "1", "line 2: inside must be True or False, got '1'"),
+    ],
+)
+def test_a_cell_that_does_not_fit_is_named(column: str, cell: str, said: str) -> None:
+    text = to_csv(to_frame([a_run("main", "runtime", 5.0, -50.0)], RUNS))
+    frame, _ = text_frame(text)
+    cells = frame.row(0, named=True) | {column: cell}
+    with pytest.raises(ValueError, match=said):
+        from_csv(f"{','.join(cells)}\n{','.join(cells.values())}\n", RUNS)
