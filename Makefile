@@ -1,11 +1,11 @@
-# `make demo` and `make test` do everything from a fresh clone; each makes the virtual environment it needs.
+# `make demo`, `make test` and `make docs` do everything from a fresh clone; each makes the virtual environment it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # The environment variable reaches the build of the package too, the option would not.
 PIP := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 
 demo: $(VENV)/demo-installed
 	$(BIN)/incrt train --out demo/runs --seeds 42 --steps 20000 --figures demo
@@ -17,6 +17,10 @@ lint: $(VENV)/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/docs-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(VENV)/test-installed
 	$(BIN)/python -m pytest -m slow
@@ -42,6 +46,10 @@ $(VENV)/demo-installed: pyproject.toml constraints.txt | $(VENV)/created
 
 $(VENV)/test-installed: pyproject.toml constraints.txt | $(VENV)/created
 	$(PIP) --editable ".[dev]"
+	touch $@ $(VENV)/demo-installed $(VENV)/docs-installed
+
+$(VENV)/docs-installed: pyproject.toml constraints.txt | $(VENV)/created
+	$(PIP) --editable ".[docs]"
 	touch $@ $(VENV)/demo-installed
 
 $(VENV)/created:
@@ -50,4 +58,4 @@ $(VENV)/created:
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo site

@@ -1,7 +1,7 @@
 """Friction of the joints, with a hidden state that no sensor sees: eqs. (3) and (4) of the paper.
 
-The plant is integrated implicitly (:mod:`incrt.arm.plant`), so a friction does not give a torque. It gives the three
-terms of which the torque over a step is made, once the velocity at its end is known.
+The plant is integrated implicitly (:mod:`incrt.arm.plant`), so a friction does not give a torque. It gives the terms of
+which the torque over a step, and the hidden state after it, are made once the velocity at its end is known.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -11,18 +11,21 @@ import numpy as np
 from jax import Array
 
 from incrt.config import FRICTIONS, TaskConfig
-from incrt.config.registry import as_arrays
+from incrt.config.registry import as_arrays, refusing
 
 
 class FrictionTerms(NamedTuple):
-    """The torque against a joint that ends a step at velocity v: sign(v) dry + damping v + offset, each of shape (n,).
+    """What a step comes to at whose end the joints have the velocity v; every array has shape (n,).
 
-    Where the rest cannot overcome ``dry``, the joint sticks: v is exactly zero.
+    The torque against a joint is sign(v) dry + damping v + offset; where the rest cannot overcome ``dry``, the joint
+    sticks: v is exactly zero. The hidden state is keep z + feed v afterwards.
     """
 
     dry: Array
     damping: Array
     offset: Array
+    keep: Array
+    feed: Array
 
 
 class Friction(Protocol):
@@ -33,9 +36,6 @@ class Friction(Protocol):
 
     def terms(self, dq: Array, z: Array, h: Array) -> FrictionTerms:
         """The terms for a step of length h that starts at velocity dq with the hidden state z."""
-
-    def advance(self, z: Array, v: Array, h: Array) -> Array:
-        """The hidden state after a step of length h that was made at velocity v."""
 
 
 class Stribeck(NamedTuple):
@@ -52,22 +52,20 @@ class Stribeck(NamedTuple):
         return jnp.zeros(dof, self.tau_z.dtype)
 
     def terms(self, dq: Array, z: Array, h: Array) -> FrictionTerms:
-        a, b = self._memory_over(h)
-        return FrictionTerms(dry=self.dry_level(dq), damping=self.viscous + b, offset=a * z)
-
-    def advance(self, z: Array, v: Array, h: Array) -> Array:
-        a, b = self._memory_over(h)
-        return a * z + b * v
+        # z(t+h) = a z(t) + b v solves eq. (4) exactly while v is constant.
+        a = jnp.exp(-h / self.tau_z)
+        b = -self.memory_gain * self.tau_z * jnp.expm1(-h / self.tau_z)
+        return FrictionTerms(
+            dry=self.dry_level(dq),
+            damping=self.viscous + b,
+            offset=a * z,
+            keep=jnp.broadcast_to(a, z.shape),
+            feed=b,
+        )
 
     def dry_level(self, dq: Array) -> Array:
         """F_c + (F_s - F_c) exp(-(dq/v_s)^2): the size of the dry part, F_s at rest and F_c when sliding fast."""
         return self.coulomb + (self.breakaway - self.coulomb) * jnp.exp(-((dq / self.stribeck_velocity) ** 2))
-
-    def _memory_over(self, h: Array) -> tuple[Array, Array]:
-        """(a, b) such that z(t+h) = a z(t) + b dq solves eq. (4) exactly while dq is constant."""
-        a = jnp.exp(-h / self.tau_z)
-        b = -self.memory_gain * self.tau_z * jnp.expm1(-h / self.tau_z)
-        return a, b
 
 
 @FRICTIONS.register("stribeck")
@@ -83,11 +81,12 @@ def make_friction(config: TaskConfig, dtype: Any = jnp.float32) -> Friction:
         made: Friction = FRICTIONS[value](config, dtype)
         return made
     friction: Friction = as_arrays("friction", FRICTIONS.find("friction", value), dtype)
-    z, h, still = friction.start(n), jnp.asarray(config.dt, dtype), jnp.zeros(n, dtype)
-    terms = friction.terms(still, z, h)
-    if not isinstance(terms, FrictionTerms):
-        raise ValueError(f"terms of the friction must give FrictionTerms(dry, damping, offset), got {terms!r}")
-    for name, array in {"start": z, **terms._asdict(), "advance": friction.advance(z, still, h)}.items():
+    with refusing("friction"):
+        z, h, still = friction.start(n), jnp.asarray(config.dt, dtype), jnp.zeros(n, dtype)
+        terms = friction.terms(still, z, h)
+        if not isinstance(terms, FrictionTerms):
+            raise ValueError(f"terms of the friction must give FrictionTerms, got {terms!r}")
+    for name, array in {"start": z, **terms._asdict()}.items():
         if np.shape(array) != (n,):
             raise ValueError(
                 f"the friction must give arrays of shape ({n},), one entry a joint; {name} has {np.shape(array)}"

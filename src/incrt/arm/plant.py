@@ -48,7 +48,7 @@ def substep(plant: Plant, state: PlantState, torque: Array, payload: Array, h: A
     # additional mass.
     momentum = mass_times(mass, dq) + h * (torque - bias - terms.offset)
     v = _stick_or_slip(_plus_diagonal(mass, h * terms.damping), momentum, h * terms.dry)
-    return PlantState(q + h * v, v, plant.friction.advance(z, v, h))
+    return PlantState(q + h * v, v, terms.keep * z + terms.feed * v)
 
 
 def control_step(plant: Plant, state: PlantState, torque: Array, payload: Array, substeps: int) -> PlantState:

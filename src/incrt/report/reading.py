@@ -228,7 +228,7 @@ def _part_of_bound(event: Mapping[str, Any], name: str) -> float:
 def _references(store: Store, study: Study, cell: Cell) -> Iterator[Reference]:
     """Of the cell's task on each test; of cells with the same task the first one's stand for all."""
     alike = [each for each in study.cells if each.config.task.tau_z == cell.config.task.tau_z]
-    paths = [store.references(each.task, {}) for each in alike]
+    paths = [store.references(each.config.task, {}) for each in alike]
     if paths.index(store.references(cell.config.task, {})) != alike.index(cell):
         return
     variant = cell.variant if len(set(paths)) > 1 else ""

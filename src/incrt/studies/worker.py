@@ -1,4 +1,4 @@
-"""Trains and evaluates one batch: what a process of the local backend, or a assignment of Ray, does."""
+"""Trains and evaluates one batch: what a process of the local backend, or an assignment of Ray, does."""
 
 import errno
 import math
@@ -106,7 +106,7 @@ def _train(
             found.problems[str(job.folder)] = str(error)
 
     jobs = [make_job(run.folder, run.cell.config.replace(seed=run.seed)) for run in runs]
-    save_every = max(1, runs[0].cell.config.sac.steps // _CHECKPOINTS)  # all runs of a assignment are of one length
+    save_every = max(1, runs[0].cell.config.sac.steps // _CHECKPOINTS)  # all runs of an assignment are of one length
     train(jobs, assignment.device, save_every, warn=warn, on_refused=refused, cores=assignment.cores)
 
 
