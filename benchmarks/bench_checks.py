@@ -6,7 +6,7 @@ training takes longer and the part that a check takes of it is smaller. The rank
 
 "waited for" is the part of a check that training waits for. On a GPU, "beside" is how much
 longer the updates take when the host takes the ranks at the same time, which is enough where no event is possible
-(``incrt.heads.triggers.can_act``). The last line counts the checks of a run at which one is.
+(``incrt.heads.triggers.PaperTrigger.can_act``). The last line counts the checks of a run at which one is.
 """
 
 import time
@@ -27,7 +27,7 @@ from incrt.heads.attention import head_norms, shares
 from incrt.heads.context import first_context, next_context
 from incrt.heads.encoders import Encoder, make_encoder
 from incrt.heads.rank import effective_rank
-from incrt.heads.triggers import can_act, check, first_state, is_cooling
+from incrt.heads.triggers import PaperTrigger, Signals
 
 RUNS, BATCH, ACTIONS = 30, 256, 6
 HEADS = incrt.HeadsConfig()
@@ -126,11 +126,14 @@ def share_seconds(encoder: Encoder, contexts: Array) -> float:
 
 def waits() -> tuple[int, int]:
     """How many checks of a run can be an event, if the rank stays high; and how many there are."""
-    state, checks, waited = first_state(HEADS, [True] + [False] * 7), 0, 0
+    trigger, mask, state, checks, waited = PaperTrigger(HEADS), [True] + [False] * 7, None, 0, 0
     for step in range(HEADS.check_every, 50_001, HEADS.check_every):
         checks += 1
-        waited += can_act(HEADS, state) and not is_cooling(HEADS, state, step)
-        _, state = check(HEADS, state, step, 100.0, [on / state.k for on in state.mask])
+        waited += trigger.can_act(step, mask, state)
+        shown = Signals(step, sum(mask), tuple(mask), 100.0, tuple(on / sum(mask) for on in mask))
+        decision, state = trigger.decide(shown, state)
+        if decision.head is not None:
+            mask[decision.head] = decision.action == "grow"
     return waited, checks
 
 

@@ -13,14 +13,16 @@ import numpy as np
 from jax import Array
 
 import incrt
-from incrt.heads import certificates, growth, triggers
+from incrt.heads import certificates, check, growth
 from incrt.heads.adam import adam
 from incrt.heads.attention import Attention, attend, head_norms, init_attention, shares
 from incrt.heads.encoders import make_encoder
 from incrt.heads.layers import init_mlp
 from incrt.heads.rank import effective_rank
+from incrt.heads.triggers import Decision, PaperTrigger
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "helpers"))
+from checked import decide
 from literal import literal
 
 WINDOW, OBSERVED, D_K, K_MAX = 20, 11, 16, 8
@@ -91,9 +93,9 @@ def jumps(contexts: Array) -> list[float]:
 def schedule(grace: int, k_max: int) -> list[int]:
     """Steps at which heads grow if the rank stays high."""
     config, grown = incrt.HeadsConfig(grace=grace), []
-    state = triggers.first_state(config, [True] + [False] * (k_max - 1))
+    state = check.first_controller(config, [True] + [False] * (k_max - 1))
     for step in range(config.check_every, 50_001, config.check_every):
-        decision, state = triggers.check(config, state, step, 100.0, [on / state.k for on in state.mask])
+        decision, state = decide(config, state, step, 100.0, [on / state.k for on in state.mask])
         grown += [step] if decision.action == "grow" else []
     return grown
 
@@ -118,16 +120,25 @@ def prunes(contexts: Array) -> list[certificates.PruneCertificate]:
     faint = heads._replace(w_o=heads.w_o.at[2].multiply(0.02).at[5].multiply(0.05))
     body = learned.actor.encoder.body._replace(heads=faint)
     learned = learned._replace(actor=learned.actor._replace(encoder=learned.actor.encoder._replace(body=body)))
-    state = triggers.first_state(config, learned.mask.tolist())
+
+    def measure() -> check.Measured:
+        norms = head_norms(learned.actor.encoder.body, learned.mask, contexts)
+        return check.Measured(2.0, shares(norms, learned.mask).tolist())
+
+    def act(decision: Decision) -> certificates.Evidence:
+        nonlocal learned
+        head = decision.head or 0
+        measured = certificates.measure_prune(learned.actor, learned.mask, head, contexts)
+        before = certificates.parameter_energy(learned.actor, learned.mask)
+        learned = growth.prune(learned, head, config.optimiser)
+        after = certificates.parameter_energy(learned.actor, learned.mask)
+        return certificates.Evidence({}, {}, (before, after), measured)
+
+    state = check.first_controller(config, learned.mask.tolist())
     for step in range(500, 20_001, 500):
-        weights = shares(head_norms(learned.actor.encoder.body, learned.mask, contexts), learned.mask).tolist()
-        decision, state = triggers.check(config, state, step, 2.0, weights)
-        if decision.action == "prune" and decision.head is not None:
-            measured = certificates.measure_prune(learned.actor, learned.mask, decision.head, contexts)
-            before = float(certificates.parameter_energy(learned.actor, learned.mask))
-            learned = growth.prune(learned, decision.head, config.optimiser)
-            after = float(certificates.parameter_energy(learned.actor, learned.mask))
-            found.append(certificates.certify_prune(step, config, measured, (before, after)))
+        each, state = check.check_run(step, check.Watched(PaperTrigger(config), state), measure, act)
+        if isinstance(each.certificate, certificates.PruneCertificate):
+            found.append(each.certificate)
     return found
 
 

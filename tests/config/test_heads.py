@@ -35,13 +35,6 @@ def test_width_and_heads_at_the_start() -> None:
     assert EncoderConfig().replace(k_max=np.int64(4)) == EncoderConfig(k_max=4)
 
 
-def test_thresholds() -> None:
-    assert HeadsConfig().share_threshold(4) == 1e-3
-    assert HeadsConfig(share="relative", eps_prune=0.5).share_threshold(4) == 0.125
-    assert HeadsConfig().asks_for_growth(2, 1)
-    assert not HeadsConfig(eps_grow=1.0).asks_for_growth(2, 1)
-
-
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [

@@ -16,7 +16,8 @@ from incrt.engine.population import News, Population, arrange, find_device
 from incrt.engine.progress import Checkpoint, Failure, Report, Run, first_progress
 from incrt.engine.step import RunState
 from incrt.heads.certificates import GrowCertificate, PruneCertificate
-from incrt.heads.triggers import first_state
+from incrt.heads.check import first_controller
+from incrt.heads.triggers import PaperTrigger
 
 CPU = find_device("cpu")
 
@@ -298,8 +299,8 @@ def test_the_host_lags_behind_only_where_no_event_can_come_of_it(monkeypatch: py
         seen.append([report.metrics.step for report in group.advance()])
     assert seen == [[], [20], [40, 60], [], [80], [100], [120, 140]]  # heads grow at 60 and 140
     assert_same(group.states()[0], alone(42))
-    monkeypatch.setattr("incrt.engine.batch.can_act", lambda *_: False)
-    with pytest.raises(RuntimeError, match="the check at step 60 came to an event, which can_act had ruled out"):
+    monkeypatch.setattr(PaperTrigger, "can_act", lambda *_: False)
+    with pytest.raises(ValueError, match="PaperTrigger: decide returned grow; accepted is noop where can_act has said"):
         advanced(batch([small_run(42)], lags=True))
 
 
@@ -370,4 +371,4 @@ def test_a_buffer_too_small_for_window_or_rank_is_refused() -> None:
 
 
 def test_a_run_begins_with_the_controller_of_its_encoder() -> None:
-    assert first_progress(small_run(42)).controller == first_state(HEADS, [True, False, False])
+    assert first_progress(small_run(42)).controller == first_controller(HEADS, [True, False, False])

@@ -108,7 +108,7 @@ class RuntimeHeads(BaseCallback):
     ) -> None:
         super().__init__(verbose)
         fields |= {} if trigger is None else {"trigger": trigger}
-        self.config = self._own_config = named_preset(preset or "memory", heads=fields).heads
+        self.config = self._own_config = named_preset(preset or "memory").heads.replace(**fields)
         self._is_chosen = preset is not None or bool(fields)
         self._events = events
         self._figures: dict[str, float] = {}
