@@ -17,6 +17,13 @@ COMPARED = ("baseline", "best_constant", "clairvoyant")
 """What stands beside every learned result."""
 
 
+class _OfAnotherLibrary(RunConfig):
+    """What another library has trained: the engine may not be able to, with a smaller buffer for example."""
+
+    def check_relations(self) -> None:
+        """Each part is checked by itself."""
+
+
 class TrainedRun(NamedTuple):
     """A run of the task that is over."""
 
@@ -57,7 +64,8 @@ def _read(folder: Path) -> TrainedRun:
         raise ValueError(f"{folder} is not trained to its end; incrt train with the same options goes on with it")
     try:
         seed = about["seed"]
-        config = read_settings(about) if seed is None else read_settings(about, seed=seed)
+        kind = RunConfig if about.get("algorithm") is None else _OfAnotherLibrary
+        config = read_settings(about, kind) if seed is None else read_settings(about, kind, seed=seed)
         return TrainedRun(folder, seed, config, about.get("algorithm"), _concluded(folder / "conclusion.json"))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{folder / 'config.json'} does not describe a run: {error}") from None

@@ -8,7 +8,7 @@ from incrt.config.run import PARTS, RunConfig
 _RENAMED = {"bench": "task", "runtime": "heads"}
 """Parts that had another name in version 0.1."""
 _GONE: Mapping[str, Mapping[str, Any]] = {
-    "task": {"features": "identity", "tanh_velocity": 0.05},
+    "task": {"features": "identity"},
     "heads": {"rank": "energy"},
 }
 """Fields that version 0.1 had, and the one value that stands for what is always so now."""
@@ -48,7 +48,7 @@ def translated_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {"trajectory" if name == "reference" else name: value for name, value in fields.items()}
 
 
-def read_settings(settings: Mapping[str, Any], **others: Any) -> RunConfig:
+def read_settings(settings: Mapping[str, Any], kind: type[RunConfig] = RunConfig, **others: Any) -> RunConfig:
     """The configuration that :meth:`RunConfig.to_json` wrote, in this version or an earlier one."""
     found = translated(settings)
     for part in ("task", "heads"):
@@ -58,7 +58,7 @@ def read_settings(settings: Mapping[str, Any], **others: Any) -> RunConfig:
                     f"its {name} is an object of the user's own ({value.get('class')}), which no file holds; "
                     f"training with a reference such as my_file.py:NAME as {name} makes a run that can be read again"
                 )
-    return RunConfig(**{part: found[part] for part in PARTS}, **others)
+    return kind(**{part: found[part] for part in PARTS}, **others)
 
 
 def as_now(settings: Mapping[str, Any]) -> Mapping[str, Any]:
