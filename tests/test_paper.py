@@ -35,7 +35,7 @@ def test_every_name_in_the_map_exists() -> None:
 
 def test_every_test_it_calls_upon_exists() -> None:
     defined = {
-        name for path in (ROOT / "tests").glob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
     }
     called = set(re.findall(r"`(test_\w+)`", TEXT))
     assert len(called) > 8
