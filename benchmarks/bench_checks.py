@@ -2,12 +2,11 @@
 
 Run with ``python benchmarks/bench_checks.py``. For 30 runs it times one rank of the latest 1000 contexts, one set of
 shares, and the updates of the 500 steps between two checks. Updates are the engine's, without plant and replay, so
-training takes longer and the part that a check takes of it is smaller. The rank is taken on the host, in NumPy, and on
-the device, in JAX.
+training takes longer and the part that a check takes of it is smaller. The rank is taken on the host, in NumPy.
 
-"waited for" is the part of a check that training waits for, with the quicker rank. On a GPU, "beside" is how much
+"waited for" is the part of a check that training waits for. On a GPU, "beside" is how much
 longer the updates take when the host takes the ranks at the same time, which is enough where no event is possible
-(``runtime.can_act``). The last line counts the checks of a run at which one is.
+(``incrt.heads.triggers.can_act``). The last line counts the checks of a run at which one is.
 """
 
 import time
@@ -22,35 +21,39 @@ import numpy.typing as npt
 from jax import Array
 
 import incrt
-from incrt.heads.attention import head_norms, shares
-from incrt.arm.task import first_context, next_context
-from incrt.heads.encoders import Encoder, make_encoder
-from incrt.heads.rank import effective_rank, rank_of
-from incrt.heads.triggers import can_act, check, first_state, is_cooling
-from incrt.engine.update import Algorithm, Learner, Noise, init_learner, update
 from incrt.engine.replay import Batch
+from incrt.engine.update import Algorithm, Learner, Noise, init_learner, update
+from incrt.heads.attention import head_norms, shares
+from incrt.heads.context import first_context, next_context
+from incrt.heads.encoders import Encoder, make_encoder
+from incrt.heads.rank import effective_rank
+from incrt.heads.triggers import can_act, check, first_state, is_cooling
 
 RUNS, BATCH, ACTIONS = 30, 256, 6
-RUNTIME = incrt.HeadsConfig()
+HEADS = incrt.HeadsConfig()
 
 
 def explore(config: incrt.TaskConfig, key: Array) -> Array:
     """The contexts of 1000 steps of random gains, as the start of a training sees them: (N, W, d_c)."""
     task, params = incrt.make_task(config)
     reset_key, steps_key = jax.random.split(key)
-    observation, state = task.reset(reset_key, params)
+    observation, state = task.reset_env(reset_key, params)
     context = first_context(observation, window=config.window)
 
     def step(carry: Any, key: Array) -> tuple[Any, Array]:
         state, context = carry
         action_key, step_key = jax.random.split(key)
         action = jax.random.uniform(action_key, (config.action_dim,), minval=-1, maxval=1)
-        observation, state, _, done, _ = task.step(step_key, state, action, params)
-        fresh = first_context(observation, window=config.window)
-        context = jnp.where(done, fresh, next_context(context, observation))
-        return (state, context), context
+        observation, state, *_ = task.step_env(step_key, state, action, params)
+        context = next_context(context, observation)
+        first, begun = task.reset_env(step_key, params)
+        is_over = task.is_truncated(state, params)
+        after = jax.tree.map(
+            partial(jnp.where, is_over), (begun, first_context(first, window=config.window)), (state, context)
+        )
+        return after, after[1]
 
-    return jax.lax.scan(step, (state, context), jax.random.split(steps_key, RUNTIME.tokens))[1]
+    return jax.lax.scan(step, (state, context), jax.random.split(steps_key, HEADS.tokens))[1]
 
 
 def seconds(work: Callable[[], Any], repeats: int = 3) -> float:
@@ -71,7 +74,7 @@ def make_training(encoder: Encoder, contexts: Array, *, on_gpu: bool) -> tuple[C
     """
     updates, runs = 10, 1
     if on_gpu:
-        updates, runs = RUNTIME.check_every, RUNS
+        updates, runs = HEADS.check_every, RUNS
     algorithm = Algorithm(encoder, incrt.SacConfig(), ACTIONS)
 
     def one(learner: Learner, pair: Array) -> Learner:
@@ -88,12 +91,12 @@ def make_training(encoder: Encoder, contexts: Array, *, on_gpu: bool) -> tuple[C
     learners = jax.vmap(partial(init_learner, algorithm))(jax.random.split(jax.random.key(0), runs))
     if not on_gpu:
         learners, pairs = jax.tree.map(lambda x: x[0], (learners, pairs))
-    return lambda: stretch(learners, pairs), RUNTIME.check_every / updates * RUNS / runs
+    return lambda: stretch(learners, pairs), HEADS.check_every / updates * RUNS / runs
 
 
 def ranks_on_host(tokens: npt.NDArray[np.float32]) -> list[float]:
     """One rank of every run, in NumPy."""
-    return [effective_rank(run, RUNTIME.rank, RUNTIME.alpha) for run in tokens]
+    return [effective_rank(run, HEADS.alpha) for run in tokens]
 
 
 def svd(tokens: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -108,16 +111,6 @@ def train_and_rank(train: Callable[[], Any], tokens: npt.NDArray[np.float32]) ->
     return trained
 
 
-def device_rank_seconds(tokens: Array, found: list[float]) -> float:
-    """One rank of every run, in JAX; it must be the one that NumPy found."""
-    with jax.enable_x64():
-        exact = jnp.asarray(tokens, jnp.float64)
-        ranks = jax.jit(jax.vmap(lambda run: rank_of(run, RUNTIME.rank, RUNTIME.alpha, jnp)))
-        if not np.array_equal(ranks(exact), found):
-            raise SystemExit("JAX and NumPy disagree about the rank")
-        return seconds(lambda: ranks(exact))
-
-
 def share_seconds(encoder: Encoder, contexts: Array) -> float:
     """One set of shares of every run."""
     mask = jnp.ones(encoder.config.k_max, bool)
@@ -128,43 +121,42 @@ def share_seconds(encoder: Encoder, contexts: Array) -> float:
     def measure(params: Any, contexts: Array) -> Array:
         return jnp.asarray(shares(head_norms(params, mask, contexts), mask))
 
-    return seconds(lambda: measure(params, contexts[:, : RUNTIME.share_batch]))
+    return seconds(lambda: measure(params, contexts[:, : HEADS.share_batch]))
 
 
 def waits() -> tuple[int, int]:
     """How many checks of a run can be an event, if the rank stays high; and how many there are."""
-    state, checks, waited = first_state(RUNTIME, [True] + [False] * 7), 0, 0
-    for step in range(RUNTIME.check_every, 50_001, RUNTIME.check_every):
+    state, checks, waited = first_state(HEADS, [True] + [False] * 7), 0, 0
+    for step in range(HEADS.check_every, 50_001, HEADS.check_every):
         checks += 1
-        waited += can_act(RUNTIME, state) and not is_cooling(RUNTIME, state, step)
-        _, state = check(RUNTIME, state, step, 100.0, [on / state.k for on in state.mask])
+        waited += can_act(HEADS, state) and not is_cooling(HEADS, state, step)
+        _, state = check(HEADS, state, step, 100.0, [on / state.k for on in state.mask])
     return waited, checks
 
 
 def main() -> None:
     """Print one line for each window."""
     on_gpu = jax.default_backend() != "cpu"
-    print(f"{RUNS} runs, {RUNTIME.tokens} contexts, on {jax.devices()[0].device_kind}")
-    print("   W  training [s]  rank host [ms]  rank device  shares  waited for  beside  ranks found")
+    print(f"{RUNS} runs, {HEADS.tokens} contexts, on {jax.devices()[0].device_kind}")
+    print("   W  training [s]  rank [ms]  shares  waited for  beside  ranks found")
     for window in (20, 50):
-        config = incrt.preset("memory", tau_z=2.0, window=window)
+        config = incrt.preset(task={"tau_z": 2.0, "window": window}).task
         contexts = jax.jit(jax.vmap(partial(explore, config)))(jax.random.split(jax.random.key(0), RUNS))
         encoder = make_encoder(incrt.EncoderConfig(), window, config.observation_dim)
         train, times = make_training(encoder, contexts, on_gpu=on_gpu)
         training = seconds(train) * times
-        tokens = contexts.reshape(RUNS, RUNTIME.tokens, -1)
+        tokens = contexts.reshape(RUNS, HEADS.tokens, -1)
         held = np.asarray(tokens)
         found = ranks_on_host(held)
         on_host = seconds(partial(ranks_on_host, held))
-        on_device = device_rank_seconds(tokens, found)
         shared = share_seconds(encoder, contexts)
-        waited = (min(on_host, on_device) + shared) / training
+        waited = (on_host + shared) / training
         beside = "-"
         if on_gpu:  # the updates run on while the host is busy
             both = seconds(partial(train_and_rank, train, held))
             beside = f"{(both + shared) / training - 1:.2%}"
         print(
-            f"{window:4d} {training:13.2f} {1e3 * on_host:15.1f} {1e3 * on_device:12.1f} {1e3 * shared:7.1f} "
+            f"{window:4d} {training:13.2f} {1e3 * on_host:10.1f} {1e3 * shared:7.1f} "
             f"{waited:11.2%} {beside:>7s}  {min(found):.0f} to {max(found):.0f}"
         )
     by_gram, by_svd = (seconds(partial(form, held[0].astype(float))) for form in (effective_rank, svd))

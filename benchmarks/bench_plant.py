@@ -19,8 +19,8 @@ import jax
 from jax import Array
 
 import incrt
-from incrt.arm.task import Task, make_task
 from incrt.arm.plant import PlantState, control_step
+from incrt.arm.task import Task, make_task
 
 STEPS = 500
 
@@ -38,9 +38,9 @@ def steps_per_second(run: Callable[..., Any], inputs: tuple[Any, ...], steps: in
 
 def batch_figures(batch: int) -> dict[str, float]:
     """Control steps per second of the plant alone, of the environment with and without shield, and of the peer."""
-    task, params = make_task(incrt.preset("memory"))
+    task, params = make_task(incrt.TaskConfig())
     keys = jax.random.split(jax.random.key(0), batch)
-    _, states = jax.vmap(task.reset, in_axes=(0, None))(keys, params)
+    _, states = jax.vmap(task.reset_env, in_axes=(0, None))(keys, params)
     torques = 20 * jax.random.normal(jax.random.key(1), (STEPS, batch, 2))
     actions = jax.random.uniform(jax.random.key(2), (STEPS, batch, 6), minval=-1, maxval=1)
 

@@ -15,7 +15,7 @@ import optax
 from jax import Array
 
 import incrt
-from incrt.arm.task import Task, Params, State, make_task
+from incrt.arm.task import Params, State, Task, make_task
 from incrt.controllers.evaluation import delta_pct, evaluation_draws, rmse
 
 Carry: TypeAlias = tuple[Array, optax.OptState, Array]
@@ -62,7 +62,7 @@ def main() -> None:
     for name in ("memory", "paper"):
         for tau_z in (1.0, 2.0, 5.0):
             # Without the shield: the bound asked for is that of the box.
-            config = incrt.preset(name, tau_z=tau_z, shield=False)
+            config = incrt.preset(name, task={"tau_z": tau_z, "shield": False}).task
             task, params = make_task(config)
             baseline = incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].rmse
             found = incrt.evaluate(config, incrt.reference_controller("clairvoyant", config))[1]

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from incrt import HeadsConfig
-from incrt.cli.task import study_run, training_seconds
+from incrt.cli.bench import study_run, training_seconds
 
 STEPS = {"cpu": 500, "gpu": 5000}
 """Of a point; on a GPU they must outweigh what it takes to begin."""

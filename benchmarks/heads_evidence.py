@@ -13,14 +13,14 @@ import numpy as np
 from jax import Array
 
 import incrt
-from incrt import certificates, events, runtime
+from incrt.heads import certificates, growth, triggers
 from incrt.heads.adam import adam
 from incrt.heads.attention import Attention, attend, head_norms, init_attention, shares
 from incrt.heads.encoders import make_encoder
 from incrt.heads.layers import init_mlp
 from incrt.heads.rank import effective_rank
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "helpers"))
 from literal import literal
 
 WINDOW, OBSERVED, D_K, K_MAX = 20, 11, 16, 8
@@ -59,7 +59,7 @@ def agreement(dtype: Any, scale: float) -> tuple[float, float, float]:
     return value, gradient, score
 
 
-def learner(active: int) -> events.Learned:
+def learner(active: int) -> growth.Learned:
     """Three networks with heads, the first ``active`` of them on."""
     encoder = make_encoder(incrt.EncoderConfig(k_init=active), WINDOW, OBSERVED)
     keys = jax.random.split(jax.random.key(0), 6)
@@ -68,7 +68,7 @@ def learner(active: int) -> events.Learned:
         for first, second in zip(keys[::2], keys[1::2], strict=True)
     )
     optimiser = adam(3e-4)
-    return events.Learned(encoder.first_mask, actor, critic, target, optimiser.init(actor), optimiser.init(critic))
+    return growth.Learned(encoder.first_mask, actor, critic, target, optimiser.init(actor), optimiser.init(critic))
 
 
 def jumps(contexts: Array) -> list[float]:
@@ -76,7 +76,7 @@ def jumps(contexts: Array) -> list[float]:
     look, learned, found = jax.jit(certificates.outputs), learner(1), []
     for head in range(1, K_MAX):
         before = [look(net, learned.mask, contexts) for net in learned[1:4]]
-        learned = events.grow(learned, head, jax.random.fold_in(jax.random.key(1), head), "carry")
+        learned = growth.grow(learned, head, jax.random.fold_in(jax.random.key(1), head), "carry")
         after = [look(net, learned.mask, contexts) for net in learned[1:4]]
         pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
         found.append(max(float(jnp.max(jnp.abs(x - y))) for x, y in pairs))
@@ -91,9 +91,9 @@ def jumps(contexts: Array) -> list[float]:
 def schedule(grace: int, k_max: int) -> list[int]:
     """Steps at which heads grow if the rank stays high."""
     config, grown = incrt.HeadsConfig(grace=grace), []
-    state = runtime.first_state(config, [True] + [False] * (k_max - 1))
+    state = triggers.first_state(config, [True] + [False] * (k_max - 1))
     for step in range(config.check_every, 50_001, config.check_every):
-        decision, state = runtime.check(config, state, step, 100.0, [on / state.k for on in state.mask])
+        decision, state = triggers.check(config, state, step, 100.0, [on / state.k for on in state.mask])
         grown += [step] if decision.action == "grow" else []
     return grown
 
@@ -118,14 +118,14 @@ def prunes(contexts: Array) -> list[certificates.PruneCertificate]:
     faint = heads._replace(w_o=heads.w_o.at[2].multiply(0.02).at[5].multiply(0.05))
     body = learned.actor.encoder.body._replace(heads=faint)
     learned = learned._replace(actor=learned.actor._replace(encoder=learned.actor.encoder._replace(body=body)))
-    state = runtime.first_state(config, learned.mask.tolist())
+    state = triggers.first_state(config, learned.mask.tolist())
     for step in range(500, 20_001, 500):
         weights = shares(head_norms(learned.actor.encoder.body, learned.mask, contexts), learned.mask).tolist()
-        decision, state = runtime.check(config, state, step, 2.0, weights)
+        decision, state = triggers.check(config, state, step, 2.0, weights)
         if decision.action == "prune" and decision.head is not None:
             measured = certificates.measure_prune(learned.actor, learned.mask, decision.head, contexts)
             before = float(certificates.parameter_energy(learned.actor, learned.mask))
-            learned = events.prune(learned, decision.head, config.optimiser)
+            learned = growth.prune(learned, decision.head, config.optimiser)
             after = float(certificates.parameter_energy(learned.actor, learned.mask))
             found.append(certificates.certify_prune(step, config, measured, (before, after)))
     return found

@@ -24,19 +24,18 @@ SEEDS = (42, 43)
 def train(folder: Path, steps: int) -> None:
     """The runs, small enough for some hundred steps a second; every third check is followed by a checkpoint."""
     import incrt
-    from incrt.storage.cache import keep_compiled
-    from incrt.config import SacConfig
     from incrt.engine.population import News, Population
-    from incrt.engine.training import task_job, train
+    from incrt.engine.training import make_job, train
+    from incrt.storage.cache import keep_compiled
 
     keep_compiled()
-    task = incrt.preset("memory", window=8, horizon=200)
-    encoder = incrt.EncoderConfig(k_max=4, d_k=4)
-    runtime = incrt.HeadsConfig(check_every=50, grace=100, tokens=100, share_batch=32)
-    sac = SacConfig(steps=steps, buffer=1000, batch=32, hidden=(16, 16))
-    jobs = [
-        task_job(folder / f"seed-{seed}", seed, task, encoder=encoder, runtime=runtime, sac=sac) for seed in SEEDS
-    ]
+    config = incrt.preset(
+        task={"window": 8, "horizon": 200},
+        encoder={"k_max": 4, "d_k": 4},
+        heads={"check_every": 50, "grace": 100, "tokens": 100, "share_batch": 32},
+        sac={"steps": steps, "buffer": 1000, "batch": 32, "hidden": (16, 16)},
+    )
+    jobs = [make_job(folder / f"seed-{seed}", config.replace(seed=seed)) for seed in SEEDS]
 
     def say(population: Population, news: News) -> None:
         if news.reports:

@@ -40,12 +40,12 @@ def evaluation(rmse: float) -> Evaluation:
 def make_up(run: PlannedRun, random: np.random.Generator) -> None:
     """What a finished run leaves."""
     run.folder.mkdir(parents=True)
-    grows = run.cell.encoder.encoder == "runtime"
-    checks, stretches, k = [], [], 1 if grows else run.cell.encoder.heads_at_start
-    for step in range(500, run.cell.sac.steps + 1, 500):
-        is_event = grows and k < run.cell.encoder.k_max and step >= 1500 and (step - 1500) % 3000 == 0
+    grows = run.cell.config.encoder.encoder == "runtime"
+    checks, stretches, k = [], [], 1 if grows else run.cell.config.encoder.heads_at_start
+    for step in range(500, run.cell.config.sac.steps + 1, 500):
+        is_event = grows and k < run.cell.config.encoder.k_max and step >= 1500 and (step - 1500) % 3000 == 0
         k += is_event
-        shares = [1 / k] * k + [0.0] * (run.cell.encoder.k_max - k)
+        shares = [1 / k] * k + [0.0] * (run.cell.config.encoder.k_max - k)
         check: dict[str, Any] = {"step": step, "action": "grow" if is_event else "noop", "reason": "", "k": k}
         checks.append({**check, "rank": float(random.integers(30, 40)), "shares": shares})
         if is_event:
@@ -53,8 +53,14 @@ def make_up(run: PlannedRun, random: np.random.Generator) -> None:
         stretches.append(
             {"step": step, "return": -1e4 / step + random.normal(), "critic_loss": 1.0, "steps_per_s": 9.0}
         )
+    steps = run.cell.config.sac.steps
     guarantees = {"inside": True, "rank_settled": False}
-    conclusion = {"steps": run.cell.sac.steps, "heads": k, "failure": None, "guarantees": guarantees if grows else None}
+    conclusion = {
+        "steps": steps,
+        "heads": k,
+        "failure": None,
+        "guarantees": guarantees if grows else None,
+    }
     rmse = 0.015 + 0.002 * float(random.random())
     found = {**{name: evaluation(value) for name, value in RMSE.items()}, "learned": evaluation(rmse)}
     figures = {**reference_rows({"seed": run.seed}, found)[-1], "training": conclusion}
@@ -66,7 +72,7 @@ def make_up(run: PlannedRun, random: np.random.Generator) -> None:
         (run.folder / f"{name}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     shape, time_axis = (5, 250, 2), np.linspace(0, 5, 250, dtype=np.float32)
     moving = np.broadcast_to(np.sin(time_axis)[None, :, None], shape).astype(np.float32)
-    window = np.full((25, k, run.cell.task.window), 1 / run.cell.task.window, np.float32)
+    window = np.full((25, k, run.cell.config.task.window), 1 / run.cell.config.task.window, np.float32)
     tensors = {name: moving.copy() for name in ("q", "q_d", "torque", "k_d", "lam", "eta")}
     tensors |= {"payloads": np.linspace(0, 1.5, 5, dtype=np.float32), "time": time_axis, "attention": window}
     safetensors.numpy.save_file({**tensors, "attention_time": time_axis[::10].copy()}, run.folder / EPISODES)
@@ -90,10 +96,10 @@ def main() -> None:
                 if run.folder not in found and len(found) < options.runs:
                     found.add(run.folder)
                     make_up(run, random)
-                path = store.references(run.cell.task, {})
+                path = store.references(run.cell.config.task, {})
                 path.parent.mkdir(exist_ok=True)
                 beside = {name: evaluation(rmse) for name, rmse in RMSE.items()}
-                path.write_text(json.dumps(reference_rows({"tau_z": run.cell.task.tau_z}, beside)))
+                path.write_text(json.dumps(reference_rows({"tau_z": run.cell.config.task.tau_z}, beside)))
         code = "from incrt.cli import main; main()"
         begin = time.perf_counter()
         subprocess.run([sys.executable, "-c", code, "report", temporary, "--json"], check=True, capture_output=True)  # noqa: S603

@@ -5,13 +5,12 @@ batch and buffer are the engine's. The flat window is what Stable-Baselines3 mak
 literal attention is the paper's written out (``incrt.sb3.peer``), with all eight heads active as in the other.
 """
 
-from dataclasses import asdict
 from itertools import product
 from typing import Any
 
 from stable_baselines3.common.logger import Logger
 
-from incrt import EncoderConfig, SacConfig, preset
+from incrt import EncoderConfig, SacConfig
 from incrt.arm.gym import StribeckEnv
 from incrt.engine.population import usable_cores
 from incrt.sb3 import policy_kwargs
@@ -33,11 +32,10 @@ EXTRACTORS: dict[str, dict[str, Any]] = {
 
 def main() -> None:
     """Print one line an extractor and number of threads, the best of some repeats."""
-    task = preset("memory")
     for name, threads in product(EXTRACTORS, sorted({1, usable_cores()})):
         rates = []
         for seed in range(REPEATS):
-            env = StribeckEnv(**asdict(task))
+            env = StribeckEnv()
             model = make_sac(env, SacConfig(), EXTRACTORS[name], seed, learning_starts=RANDOM_STEPS, device="cpu")
             model.set_logger(Logger(None, []))
             rates.append(steps_per_second(model, STEPS, threads))

@@ -8,7 +8,6 @@ does not.
 """
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,7 +18,7 @@ from matplotlib.figure import Figure
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
-from incrt import TaskConfig, Population, Run, SacConfig, evaluate, evaluate_policy, make_task, preset
+from incrt import Population, Run, SacConfig, TaskConfig, evaluate, evaluate_policy, make_task
 from incrt.arm.gym import StribeckEnv
 from incrt.engine import policy_of
 from incrt.sb3 import RuntimeHeads, policy_kwargs
@@ -63,7 +62,7 @@ def train_sb3(task: TaskConfig, seeds: range, folder: Path) -> tuple[Floats, lis
     """The same."""
     returns, errors = [], []
     for seed in seeds:
-        model = make_sac(StribeckEnv(**asdict(task)), SAC, policy_kwargs(), seed)
+        model = make_sac(StribeckEnv(**task.to_json()), SAC, policy_kwargs(), seed)
         model.set_logger(Logger(None, []))
         collected = Returns()
         model.learn(STEPS, callback=[RuntimeHeads(events=folder / f"seed-{seed}.jsonl"), collected])
@@ -89,7 +88,7 @@ def main() -> None:
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
-    task, seeds = preset("memory", tau_z=5.0), range(42, 42 + options.seeds)
+    task, seeds = TaskConfig(tau_z=5.0), range(42, 42 + options.seeds)
     ours, our_errors = train_engine(task, seeds)
     with TemporaryDirectory() as folder:
         theirs, their_errors = train_sb3(task, seeds, Path(folder))

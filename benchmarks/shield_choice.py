@@ -11,7 +11,8 @@ import numpy as np
 from jax import Array
 
 import incrt
-from incrt.arm.task import Task, Params, State, make_task
+from incrt.arm.shield import slack_needed
+from incrt.arm.task import Params, State, Task, make_task
 from incrt.config import TaskConfig
 from incrt.controllers.evaluation import delta_pct, rmse
 
@@ -50,12 +51,12 @@ def main() -> None:
     print("largest disturbance [N m], joint 1 and 2")
     for name in ("memory", "paper"):
         for controller in ("baseline", "clairvoyant"):
-            found = [largest_disturbance(incrt.preset(name, tau_z=tau_z), controller) for tau_z in REGIMES]
+            configs = [incrt.preset(name, task={"tau_z": tau_z}).task for tau_z in REGIMES]
+            found = [largest_disturbance(config, controller) for config in configs]
             print(f"  {name:7s} {controller:12s}", np.max(found, axis=0).round(1))
-    config = incrt.preset("memory", tau_z=1.0)
-    mass = np.asarray(config.inertia) + config.payload_nominal * np.asarray(config.payload_inertia)
-    surplus = config.baseline_k_d - config.shield_rate * mass / 2
-    enough = np.sum(np.asarray(config.shield_friction) ** 2 / (4 * surplus))
+    config = TaskConfig(tau_z=1.0)
+    _, params = make_task(config)
+    enough = slack_needed(params.shield, params.law, jnp.zeros(2), jnp.asarray(config.by_joint("baseline_k_d")))
     print(f"slack from which the baseline gains are admissible in every state: {enough:.1f}")
 
     shape = (64, config.horizon, config.action_dim)
@@ -76,7 +77,7 @@ def main() -> None:
         )
     print("\nshare of random gains that is shielded at the slack of the presets")
     for name in ("memory", "paper"):
-        shares = [open_loop(*make_task(incrt.preset(name, tau_z=tau_z)), random)[0] for tau_z in REGIMES]
+        shares = [open_loop(*make_task(incrt.preset(name, task={"tau_z": tau_z}).task), random)[0] for tau_z in REGIMES]
         print(f"  {name:7s}", *(f"{100 * share:6.2f} %" for share in shares))
 
 

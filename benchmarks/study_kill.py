@@ -31,7 +31,7 @@ regimes = [{ tau_z = 5, window = 5 }]
 [common]
 task = { horizon = 40, eval_payloads = [0.5], eval_rollouts = 1 }
 encoder = { k_max = 3, d_k = 4 }
-runtime = { check_every = 20, grace = 40, tokens = 30, share_batch = 16 }
+heads = { check_every = 20, grace = 40, tokens = 30, share_batch = 16 }
 sac = { steps = STEPS, buffer = 100, batch = 16, hidden = [8, 8], learning_starts = 10 }
 
 [variants]

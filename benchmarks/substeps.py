@@ -15,7 +15,7 @@ def main() -> None:
     for tau_z in (1.0, 2.0, 5.0):
         found = {}
         for substeps in counts:
-            config = incrt.preset("memory", tau_z=tau_z, substeps=substeps)
+            config = incrt.TaskConfig(tau_z=tau_z, substeps=substeps)
             found[substeps] = incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].rmse
         changes = "  ".join(f"{delta_pct(found[count], found[default]):+.4f} %" for count in counts)
         print(f"{tau_z:5.0f} {found[default]:17.5f} rad   {changes}")

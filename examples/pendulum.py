@@ -16,7 +16,7 @@ from gymnax.environments import spaces
 from gymnax.environments.classic_control.pendulum import Pendulum
 
 from incrt import HeadsConfig, SacConfig
-from incrt.engine import Population, Run, Checkpoint, deterministic_returns, policy_of
+from incrt.engine import Checkpoint, Population, Run, deterministic_returns, policy_of
 
 GOAL = -250.0
 """Return of an episode of 200 steps; a pendulum that hangs still gets -1974."""
@@ -45,7 +45,7 @@ def make_run(seed: int, steps: int) -> Run:
         PENDULUM,
         PENDULUM.default_params,
         window=8,
-        runtime=HeadsConfig(check_every=1000),
+        heads=HeadsConfig(check_every=1000),
         sac=SacConfig(steps=steps, buffer=steps),
     )
 

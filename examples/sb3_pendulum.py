@@ -31,7 +31,7 @@ def make_env(policy: str) -> gym.Env[Any, Any]:
     env: gym.Env[Any, Any] = TransformObservation(
         gym.make("Pendulum-v1"), lambda seen: seen[:2], gym.spaces.Box(-1, 1, (2,), np.float32)
     )
-    return Monitor(env if policy == "last observation" else incrt.arm.gym.ContextWindow(env, window=8))
+    return Monitor(env if policy == "last observation" else incrt.env.ContextWindow(env, window=8))
 
 
 def train(policy: str, seed: int, steps: int, **growth: Any) -> SAC:

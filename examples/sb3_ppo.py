@@ -31,7 +31,7 @@ def make_env(policy: str) -> gym.Env[Any, Any]:
     env: gym.Env[Any, Any] = TransformObservation(
         gym.make("CartPole-v1"), lambda seen: seen[[0, 2]], gym.spaces.Box(-10, 10, (2,), np.float32)
     )
-    return env if policy == "last observation" else incrt.arm.gym.ContextWindow(env, window=6)
+    return env if policy == "last observation" else incrt.env.ContextWindow(env, window=6)
 
 
 def train(policy: str, seed: int, steps: int, **growth: Any) -> PPO:

@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         sys.exit(f"{folder} is not empty; choose another folder")
     model = train(folder, grace=2000, check_every=500)
-    task = incrt.preset("memory", tau_z=5.0)
+    task = incrt.TaskConfig(tau_z=5.0)
     learned, _ = incrt.evaluate_policy(task, lambda contexts: model.predict(contexts, deterministic=True)[0])
     found = {"learned": learned}
     for name in ("baseline", "best_constant", "observer", "clairvoyant"):

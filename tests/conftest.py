@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 # The tests' workers have the cores already; more threads in each would wait for one another. Read when libraries load.
@@ -23,12 +24,20 @@ settings.register_profile("incrt", deadline=None, derandomize=True, max_examples
 settings.load_profile("incrt")
 
 
-_LONG = ("test_studies", "test_controllers", "test_population", "test_training", "test_results")
+_LONG = (
+    "studies/test_worker.py",
+    "controllers/test_classical.py",
+    "engine/test_population.py",
+    "engine/test_training.py",
+    "report/test_results.py",
+)
+"""The files that take longest, by their path from here."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first: a worker that takes one up last works on it alone."""
-    items.sort(key=lambda item: _LONG.index(item.path.stem) if item.path.stem in _LONG else len(_LONG))
+    rank = {Path(__file__).parent / name: place for place, name in enumerate(_LONG)}
+    items.sort(key=lambda item: rank.get(item.path, len(_LONG)))
 
 
 @pytest.fixture(scope="session", autouse=True)

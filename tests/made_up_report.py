@@ -8,10 +8,10 @@ from typing import Any
 import made_up
 import numpy as np
 
+from incrt.controllers.tuning import REPORTED_CONTROLLERS
 from incrt.report.outcomes import Command, Episodes, History, Material, Outcome, Reference, StudyRecord
 from incrt.report.reading import cell_name, command_for
 from incrt.studies.study import comparisons
-from incrt.controllers.tuning import REPORTED_CONTROLLERS
 
 REGIMES = {1.0: 20, 2.0: 50, 5.0: 20}
 MIDDLE = {2.0: 50}

@@ -15,7 +15,6 @@ from made_up import outcome
 from made_up_report import MIDDLE, STUDIES, report_material
 
 from incrt.cli import main
-from incrt.storage.atomic import write_whole
 from incrt.report.archive import is_archive, read_archive, write_archive
 from incrt.report.build import build_report
 from incrt.report.charts import make_charts
@@ -25,6 +24,7 @@ from incrt.report.drawn import only_drawn
 from incrt.report.outcomes import Episodes, History, Material
 from incrt.report.tables.of_claims import claims_table
 from incrt.report.tables.table import to_csv, to_latex
+from incrt.storage.atomic import write_whole
 
 FILES = ("runs.csv", "references.csv", "commands.csv", "histories.npz", "episodes.npz", "record.json")
 

@@ -23,19 +23,20 @@ importlib.util.find_spec = lambda name, package=None: None if name == "gymnasium
 
 import incrt
 from incrt import *
-config = incrt.preset("memory", horizon=10, eval_payloads=(0.5,), eval_rollouts=1)
+config = incrt.preset(task={"horizon": 10, "eval_payloads": (0.5,), "eval_rollouts": 1}).task
 import jax, numpy
-from incrt import certificates, encoders, events, head_search, phase1, rank, runtime, steady_state
+from incrt import offline, runs
+from incrt.heads import certificates, encoders, growth, guarantees, rank, triggers
 encoder = encoders.make_encoder(incrt.EncoderConfig(), config.window, config.observation_dim)
 contexts = jax.numpy.ones((4, config.window, config.observation_dim))
 encoder.features(encoder.init(jax.random.key(0)), encoder.first_mask, contexts)
 import pathlib, tempfile
 from incrt.storage.cache import keep_compiled
-from small_runs import BENCH, ENCODER, RUNTIME, SAC
+from small_runs import RUN
 keep_compiled()
 with tempfile.TemporaryDirectory() as folder:
-    incrt.train([incrt.task_job(folder, 0, BENCH, encoder=ENCODER, runtime=RUNTIME, sac=SAC)])
-    incrt.evaluate(BENCH, incrt.load_policy(pathlib.Path(folder) / "policy.safetensors"))
+    incrt.train([incrt.make_job(folder, RUN)])
+    incrt.evaluate(RUN.task, incrt.load_policy(pathlib.Path(folder) / "policy.safetensors"))
 try:
     incrt.sb3
 except ModuleNotFoundError as error:
@@ -48,7 +49,11 @@ print(incrt.evaluate(config, incrt.reference_controller("baseline", config))[0].
 
 def test_core_runs_where_nothing_else_is_installed() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM],
+        cwd=Path(__file__).parent / "helpers",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) > 0

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from incrt.config import FRICTIONS, TaskConfig
-from incrt.config.registry import as_arrays
+from incrt.config.registry import as_arrays, refusing
 
 
 class FrictionTerms(NamedTuple):
@@ -81,10 +81,11 @@ def make_friction(config: TaskConfig, dtype: Any = jnp.float32) -> Friction:
         made: Friction = FRICTIONS[value](config, dtype)
         return made
     friction: Friction = as_arrays("friction", FRICTIONS.find("friction", value), dtype)
-    z, h, still = friction.start(n), jnp.asarray(config.dt, dtype), jnp.zeros(n, dtype)
-    terms = friction.terms(still, z, h)
-    if not isinstance(terms, FrictionTerms):
-        raise ValueError(f"terms of the friction must give FrictionTerms, got {terms!r}")
+    with refusing("friction"):
+        z, h, still = friction.start(n), jnp.asarray(config.dt, dtype), jnp.zeros(n, dtype)
+        terms = friction.terms(still, z, h)
+        if not isinstance(terms, FrictionTerms):
+            raise ValueError(f"terms of the friction must give FrictionTerms, got {terms!r}")
     for name, array in {"start": z, **terms._asdict()}.items():
         if np.shape(array) != (n,):
             raise ValueError(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from incrt.arm.plant import mass_times
-from incrt.arm.robots import Robot, make_robot
+from incrt.arm.robots import Robot, make_robot, torque_limit_of
 from incrt.arm.trajectories import Target
 from incrt.config import TaskConfig
 
@@ -106,9 +106,10 @@ def make_law(config: TaskConfig, robot: Robot, dtype: Any = jnp.float32) -> Law:
         eta = jnp.asarray(config.eta_max, dtype)
         return Gains(jnp.asarray(k_d, dtype), jnp.asarray(lam, dtype), -eta if side == 0 else eta)
 
+    limit = config.torque_limit
     return Law(
         model=robot if config.model is None else make_robot("model", config, dtype),
         payload=jnp.asarray(config.payload_nominal, dtype),
         box=Box(corner(0), corner(1)),
-        torque_limit=robot.torque_limit if config.torque_limit is None else jnp.asarray(config.torque_limit, dtype),
+        torque_limit=torque_limit_of(robot, dtype) if limit is None else jnp.asarray(limit, dtype),
     )

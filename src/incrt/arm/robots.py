@@ -11,23 +11,19 @@ import numpy as np
 from jax import Array
 
 from incrt.config import ROBOTS, TaskConfig
-from incrt.config.registry import as_arrays
+from incrt.config.registry import as_arrays, refusing
 
 
 class Robot(Protocol):
-    """A serial arm of n joints. Its numbers are a pytree of arrays, so a batch of robots is one more ``vmap``."""
+    """A serial arm of n joints. Its numbers are a pytree of arrays, so a batch of robots is one more ``vmap``.
+
+    It may also have ``home``, a posture of shape (n,) at which its mass matrix is checked, zero if it has none; and
+    ``torque_limit`` [N m], shape (n,), unlimited if it has none.
+    """
 
     @property
     def dof(self) -> int:
         """n: number of joints."""
-
-    @property
-    def home(self) -> Array:
-        """A posture, shape (n,), at which the mass matrix is checked."""
-
-    @property
-    def torque_limit(self) -> Array:
-        """Largest torque of each joint [N m], shape (n,); infinite where there is no limit."""
 
     def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
         """M(q) and C(q, dq) dq + G(q), with a payload [kg] at the tool.
@@ -46,14 +42,6 @@ class DecoupledArm(NamedTuple):
     def dof(self) -> int:
         return self.inertia.shape[-1]
 
-    @property
-    def home(self) -> Array:
-        return jnp.zeros_like(self.inertia)
-
-    @property
-    def torque_limit(self) -> Array:
-        return jnp.full_like(self.inertia, jnp.inf)
-
     def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
         return self.inertia + payload * self.payload_inertia, jnp.zeros_like(dq)
 
@@ -64,26 +52,37 @@ def two_link(config: TaskConfig, dtype: Any) -> DecoupledArm:
     return DecoupledArm(jnp.asarray(config.inertia, dtype), jnp.asarray(config.payload_inertia, dtype))
 
 
+def home_of(robot: Robot, dtype: Any) -> Array:
+    """The posture at which a robot is checked."""
+    return jnp.asarray(getattr(robot, "home", jnp.zeros(robot.dof)), dtype)
+
+
+def torque_limit_of(robot: Robot, dtype: Any) -> Array:
+    """Largest torque of each joint."""
+    return jnp.asarray(getattr(robot, "torque_limit", jnp.full(robot.dof, jnp.inf)), dtype)
+
+
 def make_robot(field: str, config: TaskConfig, dtype: Any = jnp.float32) -> Robot:
     """The robot that a field of a configuration stands for, in the given precision; one that cannot be is refused."""
     value = getattr(config, field)
     is_named = isinstance(value, str) and value in ROBOTS
     robot: Robot = ROBOTS[value](config, dtype) if is_named else as_arrays(field, ROBOTS.find(field, value), dtype)
-    _check(field, robot, config)
+    with refusing(field):
+        _check(field, robot, config, dtype)
     return robot
 
 
-def _check(field: str, robot: Robot, config: TaskConfig) -> None:
+def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
     """Refuse a robot that has other joints than the task, or a mass matrix that no body has."""
     if robot.dof != config.dof:
         raise ValueError(f"{field} has {robot.dof} joints, but eta_max has {config.dof} entries, one a joint")
     n = robot.dof
-    for name in ("home", "torque_limit"):
-        if (shape := np.shape(getattr(robot, name))) != (n,):
+    home = home_of(robot, dtype)
+    for name, shape in {"home": home.shape, "torque_limit": torque_limit_of(robot, dtype).shape}.items():
+        if shape != (n,):
             raise ValueError(f"{name} of the {field} must have shape ({n},), got {shape}")
-    home = jnp.asarray(robot.home)
     for payload in config.payload_range:
-        mass, bias = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, home.dtype))
+        mass, bias = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
         if np.shape(mass) not in {(n,), (n, n)} or np.shape(bias) != (n,):
             wanted = f"a mass matrix of shape ({n}, {n}) or ({n},) and a bias of shape ({n},)"
             raise ValueError(f"mass_and_bias of the {field} must give {wanted}, got {np.shape(mass)}, {np.shape(bias)}")

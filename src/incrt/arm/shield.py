@@ -156,6 +156,12 @@ def slack_needed(shield: Shield, law: Law, q: Array, k_d: Array) -> float:
     return float(np.max(np.einsum("ci,ij,cj->c", corners, inverse, corners)) / 4)
 
 
+def _above(number: float) -> str:
+    """The number with four digits, not rounded down: what a message asks for must do."""
+    digits = 3 - math.floor(math.log10(number))
+    return f"{math.ceil(number * 10.0**digits) / 10.0**digits:.{max(digits, 0)}f}"
+
+
 def make_shield(config: TaskConfig, law: Law, q: Array, dtype: Any = jnp.float32) -> Shield:
     """The shield with the numbers of a configuration; one that refuses the baseline's gains in a posture is refused."""
     shield = Shield(
@@ -167,12 +173,12 @@ def make_shield(config: TaskConfig, law: Law, q: Array, dtype: Any = jnp.float32
         needed = slack_needed(shield, law, q, jnp.asarray(config.by_joint("baseline_k_d")))
         if math.isinf(needed):
             raise ValueError(
-                f"the shield refuses the baseline's gains whatever its slack: baseline_k_d = {config.baseline_k_d} must "
-                f"exceed shield_rate/2 = {config.shield_rate / 2:g} 1/s times the law's mass matrix; lower shield_rate"
+                f"the shield refuses the baseline's gains whatever its slack: baseline_k_d = {config.baseline_k_d} "
+                f"must exceed shield_rate/2 = {config.shield_rate / 2:g} 1/s times the law's mass matrix"
             )
         if needed > config.shield_slack:
             raise ValueError(
-                f"the shield refuses the baseline's gains: shield_slack must be at least {needed:.4g} for them to be "
-                f"admissible everywhere, got {config.shield_slack:g}"
+                f"the shield refuses the baseline's gains: shield_slack must be at least {_above(needed)}, so that "
+                f"they are admissible everywhere; got {config.shield_slack:g}"
             )
     return shield

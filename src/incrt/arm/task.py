@@ -15,6 +15,7 @@ from jax import Array
 
 from incrt.arm.law import Gains, Law, computed_torque, make_law, tracking_error
 from incrt.arm.plant import Plant, PlantState, control_step, make_plant
+from incrt.arm.robots import home_of
 from incrt.arm.shield import Shield, ShieldResult, make_shield, shielded
 from incrt.arm.trajectories import Target, Trajectory, make_trajectory
 from incrt.config import TaskConfig
@@ -256,7 +257,7 @@ def make_task(config: TaskConfig, dtype: Any = jnp.float32) -> tuple[Task, Param
         plant=plant,
         trajectory=make_trajectory(config, dtype),
         law=law,
-        shield=make_shield(config, law, jnp.asarray(plant.robot.home, dtype), dtype),
+        shield=make_shield(config, law, home_of(plant.robot, dtype), dtype),
         **{name: jnp.asarray(getattr(config, name), dtype) for name in names},
     )
     return task, params

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from jax import Array
 
 from incrt.config import TRAJECTORIES, TaskConfig
-from incrt.config.registry import as_arrays
+from incrt.config.registry import as_arrays, refusing
 
 
 class Target(NamedTuple):
@@ -133,10 +133,9 @@ def read_csv(path: Path | str) -> Spline:
         with Path(path).open(newline="", encoding="utf-8") as file:
             _, *lines = csv.reader(file)
         points = [[float(cell) for cell in line] for line in lines if line]
-        if len({len(point) for point in points}) > 1:
-            raise ValueError("its lines have different numbers of cells")
-        return spline([point[0] for point in points], [point[1:] for point in points])
-    except (OSError, ValueError, IndexError) as error:
+        table = np.array(list(zip(*points, strict=True)))  # refuses lines of different lengths
+        return spline(table[0], table[1:].T)
+    except (OSError, ValueError, IndexError, csv.Error) as error:
         raise ValueError(f"{path} holds no trajectory: {error}") from None
 
 
@@ -150,14 +149,14 @@ def make_trajectory(config: TaskConfig, dtype: Any = jnp.float32) -> Trajectory:
         made: Trajectory = TRAJECTORIES[value](config, dtype)
         return made
     trajectory: Trajectory = as_arrays("trajectory", TRAJECTORIES.find("trajectory", value), dtype)
-    target = trajectory.at(trajectory.draw(jax.random.key(0)), jnp.zeros((), dtype))
+    with refusing("trajectory"):
+        target = trajectory.at(trajectory.draw(jax.random.key(0)), jnp.zeros((), dtype))
     if not isinstance(target, Target):
         raise ValueError(f"the trajectory must give Target(q, dq, ddq) at a time, got {target!r}")
     for name, array in target._asdict().items():
         if np.shape(array) != (config.dof,):
-            raise ValueError(
-                f"the trajectory must give arrays of shape ({config.dof},), one entry a joint; {name} has {np.shape(array)}"
-            )
+            wanted = f"arrays of shape ({config.dof},), one entry a joint"
+            raise ValueError(f"the trajectory must give {wanted}; {name} has {np.shape(array)}")
         if not np.all(np.isfinite(array)):
             raise ValueError(f"the trajectory must give finite numbers, got {array} for {name} at the start")
     return trajectory

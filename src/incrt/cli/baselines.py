@@ -8,6 +8,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.table import Table
 
+from incrt.arm.task import make_task
 from incrt.cli.figures import draw_tracking
 from incrt.cli.options import Conditions, given, with_settings
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_file, print_json
@@ -40,12 +41,14 @@ class Baselines(Conditions):
         """Print the table."""
         arm = given(robot=self.robot, friction=self.friction)
         changes = {name: value for name, value in self.conditions.items() if name not in arm}
-        # All configurations are built before the first is evaluated, so that a bad option costs nothing.
-        base = with_settings(preset(self.preset), self.set).task.replace(**arm)
+        # All tasks are built before the first is evaluated, so that a bad option costs nothing.
+        base = with_settings(preset(self.preset), self.set, options={"task": ("tau_z",)}).task.replace(**arm)
         tuned_for = [base.replace(tau_z=tau_z) for tau_z in self.tau_z]
         tested_on = [config.replace(**changes) for config in tuned_for]
         if not tested_on:
             raise ValueError("tau_z must name at least one memory horizon")
+        for config in (*tuned_for, *tested_on):
+            make_task(config)
         if self.figure is not None:
             prepare_file(self.figure)
         rows = []

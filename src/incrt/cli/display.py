@@ -13,7 +13,8 @@ from rich.text import Text
 
 from incrt.cli.terminal import LiveView, progress_bar
 from incrt.engine.population import News, Population
-from incrt.engine.progress import Check, Progress, Report
+from incrt.engine.progress import Progress, Report
+from incrt.heads.check import Check
 
 _SHOWN_RUNS = 16
 _SECONDS_BETWEEN_LINES = 10.0
@@ -147,7 +148,7 @@ class _Board:
         figures = {f"train/{name}": value for name, value in report.metrics._asdict().items() if name != "step"}
         figures["train/return"] = figures.pop("train/episode_return")  # as in metrics.jsonl
         if report.check is not None:
-            figures |= {"heads/k": report.check.k, "heads/rank": report.check.rank}
+            figures |= report.check.figures()
         values = [
             self._summary.Summary.Value(tag=name, simple_value=value)
             for name, value in figures.items()

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import tyro
 from rich.console import Console
 
+from incrt.arm.task import make_task
 from incrt.cli.figures import draw_run
 from incrt.cli.options import Conditions
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_folder, print_json
@@ -60,7 +61,7 @@ def evaluated(
 ) -> list[dict[str, Any]]:
     """One row a run, and before them one row a reference and regime; eval.json and figures are written on the way."""
     for run in runs:
-        run.config.task.replace(**conditions)  # refuses what is wrong before any work
+        make_task(run.config.task.replace(**conditions))  # refuses what is wrong before any work
     if figures_folder is not None:
         prepare_folder(figures_folder)
     beside: dict[Hashable, list[dict[str, Any]]] = {}  # by the task they were tested on

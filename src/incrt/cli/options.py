@@ -1,7 +1,7 @@
 """Options that several commands have: fields of a run's configuration, with the sentences that stand beside them."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -59,14 +59,21 @@ def given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def with_settings(config: RunConfig, assignments: Sequence[str]) -> RunConfig:
-    """A configuration with fields set by texts such as ``task.eta_max=[8, 5.5]``; the values are TOML's."""
+def with_settings(
+    config: RunConfig, assignments: Sequence[str], options: Mapping[str, Sequence[str]] | None = None
+) -> RunConfig:
+    """A configuration with fields set by texts such as ``task.eta_max=[8, 5.5]``; the values are TOML's.
+
+    ``options`` are the fields, by part, that have an option of their own: there one of two values would be lost.
+    """
     changes: dict[str, dict[str, Any]] = {}
     for text in assignments:
         name, equals, value = text.partition("=")
         part, dot, field = name.strip().partition(".")
         if not (equals and dot) or part not in PARTS:
             raise ValueError(f"--set takes PART.FIELD=VALUE with a part among {', '.join(PARTS)}; got {text!r}")
+        if field in (options or {}).get(part, ()):
+            raise ValueError(f"--set {text}: this field has an option of its own, --{field.replace('_', '-')}")
         try:
             changes.setdefault(part, {})[field] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError as error:

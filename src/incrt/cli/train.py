@@ -15,6 +15,13 @@ from incrt.runs import find_runs
 from incrt.storage.cache import keep_compiled
 
 _AS_PRESET = " As in the preset if not given."
+_OPTIONS = {
+    "task": ("robot", "friction", "trajectory", "tau_z", "window", "shield"),
+    "encoder": ("encoder", "k_max", "k_init"),
+    "heads": ("trigger", "grace", "share"),
+    "sac": ("steps", "penalty"),
+}
+"""The fields that have an option of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +92,7 @@ class Train(TaskOptions):
         encoder = given(encoder=self.encoder, k_max=self.k_max, k_init=self.k_init)
         heads = given(trigger=self.trigger, grace=self.grace, share=self.share)
         sac = {"steps": self.steps, "penalty": self.penalty}
-        changed = with_settings(preset(self.preset), self.set)
+        changed = with_settings(preset(self.preset), self.set, options=_OPTIONS)
         return changed.replace(task=task, encoder=encoder, heads=heads, sac=sac)
 
     def _refuse_idle_options(self) -> None:

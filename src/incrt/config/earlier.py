@@ -19,6 +19,12 @@ def is_earlier(settings: Mapping[str, Any]) -> bool:
     return "bench" in settings
 
 
+def refuse_earlier(settings: Mapping[str, Any], why: str) -> None:
+    """Refuse settings that version 0.1 wrote; ``why`` says what is (not) done with its files."""
+    if is_earlier(settings):
+        raise ValueError(f"incrt 0.1 wrote it, whose {why}")
+
+
 def translated(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a run by the names of this version, whichever version wrote them.
 

@@ -14,11 +14,17 @@ from incrt.config.rules import (
     NON_NEGATIVE,
     PART,
     Configuration,
+    Rule,
     documented,
     one_of,
     optional,
     setting,
 )
+
+TRIGGER = Rule(
+    TRIGGERS.rule.accepted, lambda name, value: TRIGGERS.rule(name, value() if isinstance(value, type) else value)
+)
+"""What decides at a check; a class stands for what it makes without arguments."""
 
 WITH_HEADS = ("runtime", "static")
 """Encoders that begin with ``k_init`` heads."""
@@ -81,7 +87,7 @@ class HeadsConfig(Configuration):
     own may take them or leave them.
     """
 
-    trigger: Any = setting("paper", TRIGGERS.rule, "What decides at a check whether a head is grown or pruned.")
+    trigger: Any = setting("paper", TRIGGER, "What decides at a check whether a head is grown or pruned.")
     k_min: int = setting(1, COUNT, "K_min: fewest active heads.")
     eps_grow: float = setting(0.1, NON_NEGATIVE, "How far the rank must exceed K, relative to K, to ask for a head.")
     eps_prune: float = setting(1e-3, PART, "Share below which a head is weak; share says what it is relative to.")
@@ -109,14 +115,6 @@ class HeadsConfig(Configuration):
         """Refuse to start with so few heads."""
         if k < self.k_min:
             raise ValueError(f"{k} heads are active, but k_min = {self.k_min}; start with k_init >= k_min")
-
-    def share_threshold(self, k: int) -> float:
-        """The share below which one of k active heads is weak."""
-        return self.eps_prune if self.share == "absolute" else self.eps_prune / k
-
-    def asks_for_growth(self, rank: float, k: int) -> bool:
-        """The rank's part of eq. (19)."""
-        return rank > k * (1 + self.eps_grow)
 
     def to_json(self) -> dict[str, Any]:
         """Every field as JSON has it; a trigger of the user's own by its class and a digest of its settings."""

@@ -6,9 +6,12 @@ a part, refers to one of the user's own as ``my_arm.py:Arm`` or ``package.module
 
 import hashlib
 import importlib
+import inspect
 import json
 import runpy
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -60,9 +63,12 @@ class Registry(Generic[Maker]):
         if isinstance(value, str):
             if value not in self._makers and not is_reference(value) and Path(value).suffix not in self.files:
                 raise ValueError(f"{name} must be {self._accepted()}; got {value!r}")
+        elif isinstance(value, type):
+            raise ValueError(
+                f"{name} must be {self._accepted()}; {value.__name__} is a class, {value.__name__}() may do"
+            )
         elif missing := [each for each in self.functions if not callable(getattr(value, each, None))]:
-            kind = value.__name__ if isinstance(value, type) else type(value).__name__
-            raise ValueError(f"{name} must be {self._accepted()}; {kind} has no {missing[0]}")
+            raise ValueError(f"{name} must be {self._accepted()}; {type(value).__name__} has no {missing[0]}")
         return value
 
     def _accepted(self) -> str:
@@ -92,6 +98,18 @@ def as_arrays(field: str, part: Any, dtype: Any) -> Any:
     return jax.tree.map(cast, part)
 
 
+@contextmanager
+def refusing(field: str) -> Iterator[None]:
+    """While a part of the user's own is tried: whatever it raises becomes a sentence that names the field."""
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as error:
+        why = next(iter(str(error).splitlines()), "")
+        raise ValueError(f"the {field} cannot be used ({type(error).__name__}: {why})") from error
+
+
 def is_reference(value: str) -> bool:
     """Whether a text has the form FILE.py:NAME or MODULE:NAME."""
     home, _, name = value.rpartition(":")
@@ -103,14 +121,23 @@ def load(kind: str, reference: str) -> Any:
     home, _, name = reference.rpartition(":")
     try:
         if home.endswith(".py"):
-            found = runpy.run_path(home)[name]
+            names = _run(home, Path(home).stat().st_mtime_ns)
         else:
-            found = getattr(importlib.import_module(home), name)
-        return found() if isinstance(found, type) or callable(found) and not hasattr(found, "_fields") else found
-    except KeyError:
-        raise ValueError(f"{kind} {reference!r}: {home} has no {name}") from None
+            names = vars(importlib.import_module(home))
+        found = names.get(name)
+        part = found() if inspect.isclass(found) or inspect.isfunction(found) else found
     except Exception as error:  # whatever the user's own code raises
         raise ValueError(f"{kind} {reference!r} cannot be loaded ({type(error).__name__}: {error})") from error
+    if part is None:
+        raise ValueError(f"{kind} {reference!r} cannot be loaded: {home} has no {name}")
+    return part
+
+
+@cache
+def _run(path: str, changed: int) -> dict[str, Any]:
+    """What a file defines; run once, as a class that is defined anew would need programs of its own."""
+    del changed  # a file that was changed since is run again
+    return runpy.run_path(path)
 
 
 def description(part: Any) -> Any:

@@ -149,10 +149,7 @@ class TaskConfig(Configuration):
                 raise ValueError(f"{name} must have {self.dof} entries, one a joint as eta_max; got {values!r}")
         for name in ("k_d_range", "lam_range", "baseline_k_d", "baseline_lam"):
             self.by_joint(name)
-        if not self.eval_payloads:
-            raise ValueError("eval_payloads must hold at least one payload")
-        if len(set(self.eval_payloads)) < len(self.eval_payloads):
-            raise ValueError(f"eval_payloads must differ from each other, got {self.eval_payloads!r}")
+        self._check_payloads()
         if self.friction == "stribeck":
             for joint, (coulomb, breakaway) in enumerate(zip(self.coulomb, self.breakaway, strict=True)):
                 if breakaway < coulomb:
@@ -161,6 +158,12 @@ class TaskConfig(Configuration):
         self._check_inside("payload_nominal", "payload_range", [(self.payload_nominal, self.payload_range)])
         for name, span in (("baseline_k_d", "k_d_range"), ("baseline_lam", "lam_range")):
             self._check_inside(name, span, list(zip(self.by_joint(name), self.by_joint(span), strict=True)))
+
+    def _check_payloads(self) -> None:
+        if not self.eval_payloads:
+            raise ValueError("eval_payloads must hold at least one payload")
+        if len(set(self.eval_payloads)) < len(self.eval_payloads):
+            raise ValueError(f"eval_payloads must differ from each other, got {self.eval_payloads!r}")
 
     def _check_inside(self, name: str, span: str, pairs: list[tuple[Any, Any]]) -> None:
         for value, (low, high) in pairs:
@@ -212,7 +215,10 @@ class TaskConfig(Configuration):
         return json.dumps({name: description(value) if name in _PARTS else value for name, value in fields.items()})
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TaskConfig) and self._text == other._text
+        if not isinstance(other, TaskConfig) or self._text != other._text:
+            return False
+        # A class that was written anew, in a notebook for example, has the same name and does something else.
+        return all(type(getattr(self, name)) is type(getattr(other, name)) for name in _PARTS)
 
     def __hash__(self) -> int:
         return hash(self._text)

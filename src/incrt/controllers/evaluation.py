@@ -151,7 +151,7 @@ def evaluate(config: TaskConfig, controller: Controller) -> tuple[Evaluation, Ro
     keys, payloads = evaluation_draws(config)
     check_controller(task, params, controller)
     recorded = rollouts(task, params, controller, keys, payloads)
-    return summarise(config, recorded), recorded
+    return summarise(config, recorded, params.law.torque_limit), recorded
 
 
 def check_controller(task: Task, params: Params, controller: Controller) -> None:
@@ -215,17 +215,17 @@ def evaluate_policy(config: TaskConfig, policy: Policy) -> tuple[Evaluation, Rol
         states, contexts, record = step(noise_keys, states, contexts, jnp.asarray(actions))
         records.append(record)
     recorded = jax.tree.map(lambda *rows: jnp.stack(rows, axis=1), *records)
-    return summarise(config, recorded), recorded
+    return summarise(config, recorded, params.law.torque_limit), recorded
 
 
-def summarise(config: TaskConfig, recorded: Rollout) -> Evaluation:
+def summarise(config: TaskConfig, recorded: Rollout, torque_limit: Array) -> Evaluation:
     """The metrics of a batch of rollouts, ordered as :func:`evaluation_draws` orders them."""
     e, torque = np.asarray(recorded.e, float), np.asarray(recorded.torque, float)
     eta, bound = np.asarray(recorded.gains.eta), np.asarray(config.eta_max)
     each = np.asarray(rmse(recorded.e), float)
     each = np.where(np.isfinite(each), each, math.inf)
     by_payload = each.reshape(len(config.eval_payloads), config.eval_rollouts).mean(1)
-    limit = np.inf if config.torque_limit is None else np.asarray(config.torque_limit, torque.dtype)
+    limit = np.asarray(torque_limit, torque.dtype)
     mean_rmse = float(each.mean())
     return Evaluation(
         rmse=mean_rmse,

@@ -22,11 +22,11 @@ import incrt.config
 from incrt.arm.law import Gains
 from incrt.arm.task import Params, Task, make_task
 from incrt.config import TaskConfig
-from incrt.config.rules import one_of
+from incrt.config.rules import COUNT, one_of
 from incrt.controllers.base import Controller
 from incrt.controllers.classical import Adaptive, Clairvoyant, Constant, FeedForward, Observer, OpenLoop
-from incrt.controllers.evaluation import evaluation_draws, rmse, rollouts
-from incrt.controllers.search import minimise
+from incrt.controllers.evaluation import check_controller, evaluation_draws, rmse, rollouts
+from incrt.controllers.search import Minimum, minimise
 from incrt.storage.atomic import write_whole
 from incrt.storage.cache import cache_folder
 
@@ -58,6 +58,17 @@ def reference_controller(name: str, config: TaskConfig) -> Controller:
     if name == "open_loop":
         return OpenLoop(gains, _rehearsed(config, task, params))
     return FAMILIES[name].build(params, gains, _tuned_point(name, config, task, params, gains))
+
+
+def tune(config: TaskConfig, build: Callable[[Params, Array], Controller], dim: int) -> Controller:
+    """A controller of one's own, tuned as the reference controllers are: on the evaluation's error.
+
+    ``build`` makes a controller of a point of [-1, 1]^dim; it is compiled, so it is a function of arrays.
+    """
+    task, params = make_task(config)
+    check_controller(task, params, build(params, jnp.zeros(dim)))
+    found = _search(config, task, params, lambda params, _, point: build(params, point), (), COUNT("dim", dim))
+    return build(params, jnp.asarray(found.point))
 
 
 def _rehearsed(config: TaskConfig, task: Task, params: Params) -> Array:
@@ -131,17 +142,19 @@ def _tuned_point(name: str, config: TaskConfig, task: Task, params: Params, gain
             return point
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not searched yet, or unreadable: search
-    keys, payloads = evaluation_draws(config)
-    found = minimise(partial(_scores, task, family.build, params, gains, keys, payloads), dim)
+    found = _search(config, task, params, family.build, gains, dim)
     with contextlib.suppress(OSError):  # without a writable folder there is no cache
         write_whole(path, json.dumps({"controller": name, "point": found.point, "rmse": found.value}).encode())
     return jnp.asarray(found.point)
 
 
+def _search(config: TaskConfig, task: Task, params: Params, build: Build, gains: Any, dim: int) -> Minimum:
+    keys, payloads = evaluation_draws(config)
+    return minimise(partial(_scores, task, build, params, gains, keys, payloads), dim)
+
+
 @partial(jax.jit, static_argnums=(0, 1))
-def _scores(
-    task: Task, build: Build, params: Params, gains: Gains, keys: Array, payloads: Array, points: Array
-) -> Array:
+def _scores(task: Task, build: Build, params: Params, gains: Any, keys: Array, payloads: Array, points: Array) -> Array:
     """Evaluation RMSE of each candidate point."""
 
     def score(point: Array) -> Array:

@@ -8,6 +8,7 @@ from incrt.engine.rollout import deterministic_returns
 from incrt.engine.training import Job, make_job, train
 
 __all__ = [
+    "Checkpoint",
     "Job",
     "LearnedPolicy",
     "News",
@@ -15,10 +16,9 @@ __all__ = [
     "Progress",
     "Report",
     "Run",
-    "Checkpoint",
-    "make_job",
     "deterministic_returns",
     "load_policy",
+    "make_job",
     "policy_of",
     "train",
 ]

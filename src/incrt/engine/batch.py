@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,29 +12,18 @@ import numpy as np
 from jax import Array
 from threadpoolctl import ThreadpoolController
 
-from incrt.config import HeadsConfig
-from incrt.engine.checks import ACTIONS, Look, act, look, measure, measure_removal
-from incrt.engine.progress import Check, Progress
+from incrt.engine.checks import Look, Shaping, act, look, measure, measure_removal, shaping
+from incrt.engine.progress import Metrics, Progress
 from incrt.engine.replay import latest_contexts
 from incrt.engine.step import Program, RunState, start
-from incrt.heads.certificates import Certificate, certify_grow, certify_prune
+from incrt.heads.certificates import Evidence
+from incrt.heads.check import ACTIONS, Check, Measured, Watched, check_runs
 from incrt.heads.rank import effective_rank
-from incrt.heads.triggers import Decision, RuntimeState, can_act, check, is_cooling
-
-SHAPING = ("tokens", "share_batch", "optimiser")
-"""What of a runtime controller's configuration shapes the programs of a check."""
+from incrt.heads.triggers import Decision
 
 _BLAS = ThreadpoolController()
 _BLAS_LIMITED = threading.Lock()
 """The limit is the whole process's: of two threads that set it, the first to end would lift it for the other."""
-
-
-class _Signals(NamedTuple):
-    """What a check was shown, and what it came to."""
-
-    decision: Decision
-    rank: float | None
-    shares: tuple[float, ...] | None
 
 
 class Stack:
@@ -44,8 +33,7 @@ class Stack:
         self.indices, self.members = tuple(indices), list(members)
         self.count = len(members)
         self.program = members[0].run.program()
-        shaping = {name: getattr(members[0].run.heads, name) for name in SHAPING}
-        self._settings = HeadsConfig(**shaping)  # runs that differ in a threshold need no program of their own
+        self._shaping = shaping(members[0].run.heads)
         self.params = stacked([each.run.params for each in members])
         if states is None:
             keys = jnp.stack([jax.random.key(each.run.seed) for each in members])
@@ -62,89 +50,59 @@ class Stack:
 
     def look(self) -> Look:
         """Ask the device for what a check is shown."""
-        found: Look = _look(self.program, self._settings, self.count, self.states)
+        found: Look = _look(self.program, self._shaping, self.count, self.states)
         return found
 
     def may_act(self, step: int) -> bool:
         """Whether a check at this step can be an event of any run, whatever it is shown."""
+        return any(run.can_act(step) for run in self._watched().values())
 
-        def one_may(progress: Progress) -> bool:
-            controller, settings = progress.controller, progress.run.heads
-            if controller is None or progress.failure is not None:
-                return False
-            return not is_cooling(settings, controller, step) and can_act(settings, controller)
-
-        return any(map(one_may, self.members))
-
-    def check(self, step: int, seen: Look, *, may_act: bool = True) -> dict[int, Check]:
+    def check(self, step: int, seen: Look, metrics: Mapping[int, Metrics] | None = None) -> dict[int, Check]:
         """The check of every sound run, by its place in the stack; events happen and are certified.
 
-        Without ``may_act``, the states being a stretch ahead of what was seen, an event would be an error.
+        ``metrics`` are those of the stretch before it, which triggers are shown too.
         """
         # Heads whose output is not finite end the run at its next action.
-        due = {
-            i: each.controller
-            for i, each in enumerate(self.members)
-            if each.failure is None and each.controller is not None and np.all(np.isfinite(seen.shares[i]))
-        }
-        ranks = self._ranks(step, due, seen)
-        signals = {i: _decide(self.members[i], due[i], step, ranks.get(i), seen.shares[i]) for i in due}
-        if not may_act and any(found.decision.head is not None for found in signals.values()):
-            raise RuntimeError(f"the check at step {step} came to an event, which can_act had ruled out")
-        certified = self._apply(step, {i: found.decision for i, found in signals.items()})
+        runs = {i: run for i, run in self._watched(metrics).items() if np.all(np.isfinite(seen.shares[i]))}
+        checks: dict[int, Check] = {}
+        for i, (check, controller) in check_runs(step, runs, partial(self._measure, seen), self._act).items():
+            self.members[i].note(check, controller)
+            checks[i] = check
+        return checks
+
+    def _watched(self, metrics: Mapping[int, Metrics] | None = None) -> dict[int, Watched]:
+        """The runs that have checks and can go on."""
         return {
-            i: Check(step, *found, k=self.members[i].heads, certificate=certified.get(i))
-            for i, found in signals.items()
+            i: Watched(each.run.trigger, each.controller, **(metrics[i].signals() if metrics else {}))
+            for i, each in enumerate(self.members)
+            if each.failure is None and each.controller is not None
         }
 
-    def _ranks(self, step: int, due: Mapping[int, RuntimeState], seen: Look) -> dict[int, float]:
-        """The effective ranks of those runs that are not in their cooldown."""
-
-        def rank(i: int) -> float:
+    def _measure(self, seen: Look, wanted: Sequence[int]) -> dict[int, Measured]:
+        def rank_of(i: int) -> float:
             run = self.members[i].run
             tokens = latest_contexts(one(seen.recent, i), run.heads.tokens, run.window)
             return effective_rank(tokens, run.heads.alpha)
 
-        wanted = [i for i, each in due.items() if not is_cooling(self.members[i].run.heads, each, step)]
-        if len(wanted) < 2:
-            return {i: rank(i) for i in wanted}
-        # One rank is too little work for the threads of a linear algebra library, many are enough for our own.
-        with _BLAS_LIMITED, _BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor() as pool:
-            return dict(zip(wanted, pool.map(rank, wanted), strict=True))
+        if len(wanted) == 1:
+            ranks = [rank_of(wanted[0])]
+        else:
+            # One rank is too little work for the threads of a linear algebra library, many are enough for our own.
+            with _BLAS_LIMITED, _BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor() as pool:
+                ranks = list(pool.map(rank_of, wanted))
+        return {i: Measured(rank, seen.shares[i].tolist()) for i, rank in zip(wanted, ranks, strict=True)}
 
-    def _apply(self, step: int, decisions: Mapping[int, Decision]) -> dict[int, Certificate]:
-        """Grow and prune what was decided, all runs at once, and certify each event."""
-        events = {i: decision for i, decision in decisions.items() if decision.head is not None}
-        if not events:
-            return {}
+    def _act(self, events: Mapping[int, Decision]) -> dict[int, Evidence]:
+        """Grow and prune what was decided, all runs at once."""
         actions, heads = np.zeros(self.count, np.int32), np.zeros(self.count, np.int32)
         for i, decision in events.items():
             actions[i], heads[i] = ACTIONS.index(decision.action), decision.head or 0
-        shape = (self.program, self._settings, self.count)
-        removal = None
-        if any(decision.action == "prune" for decision in events.values()):
-            removal = jax.device_get(_measure_removal(*shape, self.states, heads))
+        shape = (self.program, self._shaping, self.count)
+        prunes = [i for i, decision in events.items() if decision.action == "prune"]
+        removal = jax.device_get(_measure_removal(*shape, self.states, heads)) if prunes else None
         self.states, evidence = _act(*shape, self.states, actions, heads)
         evidence = jax.device_get(evidence)
-        found: dict[int, Certificate] = {}
-        for i, decision in events.items():
-            of_run, head = one(evidence, i), int(heads[i])
-            energy = (float(of_run.energy[0]), float(of_run.energy[1]))
-            if decision.action == "grow":
-                found[i] = certify_grow(step, head, of_run.before, of_run.after, energy)
-            else:
-                found[i] = certify_prune(step, self.members[i].run.heads, one(removal, i), energy)
-            self.members[i].certificates.append(found[i])
-        return found
-
-
-def _decide(progress: Progress, controller: RuntimeState, step: int, rank: float | None, shares: Array) -> _Signals:
-    """What the runtime controller of one run makes of a check; during the cooldown there is no rank."""
-    seen = None if rank is None else tuple(float(share) for share in shares)
-    if rank is not None:
-        progress.ranks.append(rank)
-    decision, progress.controller = check(progress.run.heads, controller, step, rank, seen)
-    return _Signals(decision, rank, seen)
+        return {i: one(evidence, i)._replace(removal=one(removal, i) if i in prunes else None) for i in events}
 
 
 def stacked(trees: Sequence[Any]) -> Any:
@@ -178,22 +136,22 @@ def _start(program: Program, count: int, params: Any, keys: Array) -> Any:
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _look(program: Program, settings: HeadsConfig, count: int, states: RunState) -> Any:
-    return many(count, partial(look, program, settings))(states)
+def _look(program: Program, shaped: Shaping, count: int, states: RunState) -> Any:
+    return many(count, partial(look, program, shaped))(states)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def _measure_removal(program: Program, settings: HeadsConfig, count: int, states: RunState, heads: Array) -> Any:
-    return many(count, partial(measure_removal, program, settings))(states, heads)
+def _measure_removal(program: Program, shaped: Shaping, count: int, states: RunState, heads: Array) -> Any:
+    return many(count, partial(measure_removal, program, shaped))(states, heads)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2), donate_argnums=3)
 def _act(
-    program: Program, settings: HeadsConfig, count: int, states: RunState, actions: Array, heads: Array
+    program: Program, shaped: Shaping, count: int, states: RunState, actions: Array, heads: Array
 ) -> tuple[Any, Any]:
     def of_one(state: RunState, action: Array, head: Array) -> tuple[Any, Any]:
-        after = act(settings, state, action, head)
-        return after, measure(program, settings, state, after.learner.learned)
+        after = act(shaped, state, action, head)
+        return after, measure(program, shaped, state, after.learner.learned)
 
     after, evidence = many(count, of_one)(states, actions, heads)
     return after, evidence

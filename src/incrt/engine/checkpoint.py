@@ -22,12 +22,14 @@ from incrt.engine.progress import Checkpoint, Failure, Progress, Run
 from incrt.engine.step import start
 from incrt.engine.update import Algorithm, Learner, init_learner
 from incrt.heads import certificates
-from incrt.heads.triggers import RuntimeState
+from incrt.heads.check import Controller
 from incrt.storage.atomic import write_whole
 from incrt.storage.json import checksum
 
-FORMAT = 1
+FORMAT = 2
 """Raised when what a checkpoint holds changes."""
+_WRITTEN_BY = {1: "incrt 0.1"}
+"""Which version wrote an earlier format."""
 
 _KEPT = 2
 _SUFFIXES = (".safetensors", ".json")
@@ -110,7 +112,8 @@ def newest_learner(folder: Path, algorithm: Algorithm) -> Learner | None:
 def _load(path: Path, identity: str, run: Run, logs: Mapping[str, int]) -> tuple[Checkpoint, Mapping[str, int]]:
     content = _read_content(path.with_suffix(".json"))
     if content["format"] != FORMAT:
-        raise DamagedError(f"its format is {content['format']}, this version writes {FORMAT}")
+        writer = _WRITTEN_BY.get(content["format"], "another version of incrt")
+        raise DamagedError(f"its format is {content['format']}, that of {writer}; this version reads {FORMAT}")
     if content["run"] != identity:
         raise DamagedError("it is of another run")
     for name, length in content["logs"].items():
@@ -126,7 +129,7 @@ def _load(path: Path, identity: str, run: Run, logs: Mapping[str, int]) -> tuple
         progress = Progress(
             run=run,
             step=content["step"],
-            controller=None if content["controller"] is None else RuntimeState.from_json(content["controller"]),
+            controller=None if content["controller"] is None else Controller.from_json(content["controller"]),
             ranks=content["ranks"],
             certificates=[certificates.from_json(each) for each in content["certificates"]],
             failure=None if content["failure"] is None else Failure(**content["failure"]),

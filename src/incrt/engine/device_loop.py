@@ -2,7 +2,8 @@
 
 The device is asked for a stretch of steps and for what the check at its end is shown. The host takes the ranks while
 the device is busy with the next stretch; the device waits for the host only where the check can be an event
-(:func:`incrt.heads.triggers.can_act`). Runs of different programs (windows, encoders) are stacked apart and share the stretch.
+(:class:`incrt.heads.triggers.Trigger`). Runs of different programs (windows, encoders) are stacked apart and share the
+stretch.
 """
 
 import time
@@ -16,9 +17,9 @@ from jax import Array
 
 from incrt.engine.batch import Stack, many
 from incrt.engine.checks import Look
-from incrt.engine.progress import Check, Failure, Progress, Report, summarise
+from incrt.engine.progress import Failure, Progress, Report, summarise
 from incrt.engine.step import CAUSES, Program, RunState, as_record, train_row
-from incrt.heads.triggers import is_check
+from incrt.heads.check import is_due
 
 
 class _Pending(NamedTuple):
@@ -72,7 +73,7 @@ class Group:
         else:  # in a thread: a call of the device keeps the caller busy nearly as long as the device is
             with ThreadPoolExecutor(1) as caller:
                 asked = caller.submit(self._dispatch)
-                reports = self._catch_up(may_act=False)
+                reports = self.rest()
                 self._pending = asked.result()
         if not self._lags or self._at_end or any(stack.may_act(self.step) for stack in self.stacks):
             reports += self.rest()
@@ -80,9 +81,6 @@ class Group:
 
     def rest(self) -> list[Report]:
         """Let the host catch up, so that the runs may be saved."""
-        return self._catch_up(may_act=True)
-
-    def _catch_up(self, *, may_act: bool) -> list[Report]:
         pending, self._pending = self._pending, None
         if pending is None:
             return []
@@ -93,9 +91,7 @@ class Group:
             return [
                 report
                 for stack, of_stack in zip(self.stacks, found, strict=True)
-                for report in _settle(
-                    stack, pending.step - pending.steps, pending.step, of_stack, rate, may_act=may_act
-                )
+                for report in _settle(stack, pending.step - pending.steps, pending.step, of_stack, rate)
             ]
 
     def states(self) -> dict[int, RunState]:
@@ -116,13 +112,13 @@ class Group:
             found = []
             for stack, state, row in zip(self.stacks, states, rows, strict=True):
                 stack.states = state
-                is_due = stack.members[0].run.encoder.adapts and is_check(self._run.heads, self.step)
+                checked = stack.members[0].run.encoder.adapts and is_due(self._run.heads, self.step)
                 # Step and cause are copied, since the next stretch takes the states' memory over.
-                found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if is_due else None))
+                found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if checked else None))
         return _Pending(self.step, steps, found)
 
 
-def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float, *, may_act: bool) -> list[Report]:
+def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> list[Report]:
     """Catch up with a stretch of one stack, from step ``begun`` on: figures, failures, checks, events."""
     sound = [i for i, each in enumerate(stack.members) if each.failure is None]
     for i in sound:
@@ -132,7 +128,7 @@ def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float, *, 
     # Of a run that failed only the steps before count.
     trained = {i: as_record(found.rows[: int(found.step[i]) - begun, i]) for i in sound}
     metrics = {i: summarise(stack.members[i].step, record, rate) for i, record in trained.items()}
-    checks: dict[int, Check] = {} if found.look is None else stack.check(step, found.look, may_act=may_act)
+    checks = {} if found.look is None else stack.check(step, found.look, metrics)
     return [Report(stack.indices[i], metrics[i], checks.get(i)) for i in sound]
 
 

@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from incrt.config.rules import COUNT, one_of
-from incrt.engine.batch import SHAPING, Stack
+from incrt.engine.batch import Stack
+from incrt.engine.checks import shaping
 from incrt.engine.device_loop import Group
 from incrt.engine.progress import Checkpoint, Progress, Report, Run, first_progress
 
@@ -119,8 +120,7 @@ def _kind(progress: Progress) -> Hashable:
     run = progress.run
     leaves, structure = jax.tree.flatten(run.params)
     shapes = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    shaping = tuple(getattr(run.heads, name) for name in SHAPING)
-    return (run.program(), shaping, structure, shapes)
+    return (run.program(), shaping(run.heads), structure, shapes)
 
 
 def find_device(name: str) -> jax.Device:

@@ -10,11 +10,11 @@ from incrt.config import EncoderConfig, HeadsConfig, SacConfig, check_together
 from incrt.config.rules import COUNT, INDEX
 from incrt.engine.environment import Environment, dimensions
 from incrt.engine.step import Program, Record, RunState
-from incrt.engine.update import Algorithm
-from incrt.heads import certificates
+from incrt.engine.update import Algorithm, Losses
 from incrt.heads.certificates import Certificate
+from incrt.heads.check import Check, Controller, first_controller
 from incrt.heads.encoders import make_encoder
-from incrt.heads.triggers import Decision, RuntimeState, first_state
+from incrt.heads.triggers import Trigger, make_trigger
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,14 @@ class Run:
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     heads: HeadsConfig = field(default_factory=HeadsConfig)
     sac: SacConfig = field(default_factory=SacConfig)
+    trigger: Trigger = field(init=False, repr=False, compare=False)
+    """What decides at its checks, made of ``heads``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", INDEX("seed", self.seed))
         object.__setattr__(self, "window", COUNT("window", self.window))
         check_together(self.window, self.encoder, self.heads, self.sac)
+        object.__setattr__(self, "trigger", make_trigger(self.heads))
 
     def program(self) -> Program:
         """What shapes its compiled program."""
@@ -51,38 +54,13 @@ class Failure(NamedTuple):
     cause: str
 
 
-class Check(NamedTuple):
-    """One check of the runtime controller."""
-
-    step: int
-    decision: Decision
-    rank: float | None
-    """None during the cooldown, when nothing is measured."""
-    shares: tuple[float, ...] | None
-    k: int
-    """K after the check."""
-    certificate: Certificate | None
-
-    def to_json(self) -> dict[str, Any]:
-        """One line of events.jsonl."""
-        entry = {
-            "step": self.step,
-            "action": self.decision.action,
-            "reason": self.decision.reason,
-            "k": self.k,
-            "rank": self.rank,
-            "shares": self.shares,
-        }
-        return entry if self.certificate is None else {**entry, **certificates.to_json(self.certificate)}
-
-
 @dataclass
 class Progress:
     """What the host knows of a run."""
 
     run: Run
     step: int = 0
-    controller: RuntimeState | None = None
+    controller: Controller | None = None
     """None for an encoder whose heads do not change."""
     ranks: list[float] = field(default_factory=list)
     """Of all checks that measured one."""
@@ -100,6 +78,14 @@ class Progress:
     def finished(self) -> bool:
         return self.failure is not None or self.step >= self.run.sac.steps
 
+    def note(self, check: Check, controller: Controller) -> None:
+        """Keep what a check left behind."""
+        self.controller = controller
+        if check.rank is not None:
+            self.ranks.append(check.rank)
+        if check.certificate is not None:
+            self.certificates.append(check.certificate)
+
     def copy(self) -> "Progress":
         """The same at this moment."""
         return dataclasses.replace(self, ranks=list(self.ranks), certificates=list(self.certificates))
@@ -115,7 +101,7 @@ class Checkpoint(NamedTuple):
 def first_progress(run: Run) -> Progress:
     """A run before its first step."""
     encoder = run.program().algorithm.encoder
-    controller = first_state(run.heads, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
+    controller = first_controller(run.heads, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
     return Progress(run, controller=controller)
 
 
@@ -135,6 +121,11 @@ class Metrics(NamedTuple):
     multiplier: float | None
     steps_per_s: float
     """Of this run, as the clock on the wall has it."""
+
+    def signals(self) -> dict[str, Any]:
+        """What of them a trigger is shown."""
+        losses = {name: value for name in Losses._fields if (value := getattr(self, name)) is not None}
+        return {"losses": losses, "returns": self.episode_return}
 
 
 def summarise(step: int, record: Record, steps_per_s: float) -> Metrics:

@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from incrt.config.earlier import is_earlier
+from incrt.config.earlier import refuse_earlier
 from incrt.engine import checkpoint, policy
-from incrt.engine.checks import look
+from incrt.engine.checks import look, shaping
 from incrt.engine.progress import Checkpoint, Report, Run
 from incrt.heads.guarantees import conclude
 from incrt.storage.atomic import ASIDE
@@ -134,8 +134,7 @@ class RunFolder:
             return {}
         try:
             written = dict(json.loads(path.read_text()))
-            if is_earlier(written):
-                raise ValueError("incrt 0.1 wrote it, whose runs are evaluated and reported here, but not trained on")
+            refuse_earlier(written, "runs are evaluated and reported here, but not trained on")
             before, now = _flat(written), _flat(self._about)
             length = int(before[_LENGTH])
             written["made_by"] = [{**each, "from_step": int(each["from_step"])} for each in written["made_by"]]
@@ -196,14 +195,14 @@ def conclusion(saved: Checkpoint) -> dict[str, Any]:
     """What a run that is over came to; ``guarantees`` are those of the paper on a whole run, where it had checks."""
     progress, run = saved.progress, saved.progress.run
     guarantees = None
-    if progress.controller is not None and progress.ranks and progress.failure is None:
+    controller = progress.controller
+    if controller is not None and controller.last_check > 0 and progress.failure is None:
         # The heads may have changed at the last check, so their shares are measured anew.
-        shares = [
-            float(share) for share in _look(run.program(), run.heads, jax.tree.map(jnp.asarray, saved.state)).shares
-        ]
+        looked = _look(run.program(), shaping(run.heads), jax.tree.map(jnp.asarray, saved.state))
+        shares = [float(share) for share in looked.shares]
         if all(map(math.isfinite, shares)):
-            mask = progress.controller.mask
-            guarantees = conclude(run.heads, mask, progress.ranks, shares, progress.certificates).to_json()
+            ranks, events = progress.ranks, progress.certificates
+            guarantees = conclude(run.trigger, controller.mask, ranks, shares, events).to_json()
     return {
         "steps": progress.step,
         "heads": progress.heads,

@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from incrt.config import HeadsConfig
 from incrt.heads.attention import Heads, attend, check_mask, contributions, head_slots, map_heads
 from incrt.heads.encoders import Encoded, normalised
 from incrt.heads.growth import check_event
@@ -49,6 +48,18 @@ def outputs(policy: Policy, mask: Array, contexts: Array) -> dict[str, Array]:
 def _downstream(policy: Policy, block: Array) -> Array:
     """All that comes after the attention block: normalisation, MLP head, squashing."""
     return jnp.tanh(mlp(policy.layers, normalised(policy.encoder.norm, block)))
+
+
+class Evidence(NamedTuple):
+    """What an event did, measured on one batch of contexts."""
+
+    before: Mapping[str, Array]
+    """Outputs by name; a prune may leave them out."""
+    after: Mapping[str, Array]
+    energy: Array
+    """Of the actor's parameters, before and after."""
+    removal: "PruneMeasures | None" = None
+    """Of a prune alone."""
 
 
 # --- growth: Proposition "zero-loss-at-growth" --------------------------------------------------------------------
@@ -180,8 +191,8 @@ class PruneCertificate:
     worst_jump: float
     share: float
     """pi_i of the pruned head on the batch of the certificate."""
-    threshold: float
-    """The share that the trigger allows: eps_prune, or eps_prune / K."""
+    threshold: float | None
+    """The share that the paper's rule allows: eps_prune, or eps_prune / K. None for a trigger that promises none."""
     total: float
     """S: sum of the active heads' norms, eq. (30)."""
     largest_norm: float
@@ -193,18 +204,22 @@ class PruneCertificate:
 
     @property
     def bound(self) -> float:
-        """L eps S with the upper bound on L."""
-        return self.lipschitz_upper * self.threshold * self.total
+        """L eps S with the upper bound on L; without a threshold, the share itself stands for eps."""
+        return self.lipschitz_upper * self._eps * self.total
 
     @property
     def bound_local(self) -> float:
         """L eps S with the measured slope in place of L; tighter, but a slope at points is no bound between them."""
-        return self.lipschitz_local * self.threshold * self.total
+        return self.lipschitz_local * self._eps * self.total
 
     @property
-    def premise_holds(self) -> bool:
+    def _eps(self) -> float:
+        return self.share if self.threshold is None else self.threshold
+
+    @property
+    def premise_holds(self) -> bool | None:
         """Whether the head is weak on this batch too, eq. (26): what the theorem starts from."""
-        return self.share < self.threshold
+        return None if self.threshold is None else self.share < self.threshold
 
     @property
     def holds(self) -> bool:
@@ -223,7 +238,7 @@ class PruneCertificate:
 
 
 def certify_prune(
-    step: int, config: HeadsConfig, measured: PruneMeasures, energy: tuple[float, float]
+    step: int, threshold: float | None, measured: PruneMeasures, energy: tuple[float, float]
 ) -> PruneCertificate:
     """Put the measures of one run beside the bound; ``energy`` is that of the parameters before and after."""
     norms, head = np.asarray(measured.norms, np.float64), int(measured.head)
@@ -233,7 +248,7 @@ def certify_prune(
         jump=float(measured.jump),
         worst_jump=float(measured.worst_jump),
         share=float(norms[head] / norms.sum()) if norms.sum() != 0 else 0.0,
-        threshold=config.share_threshold(int(measured.k)),
+        threshold=threshold,
         total=float(norms.sum()),
         largest_norm=float(norms.max()),
         lipschitz_upper=float(measured.lipschitz_upper),
@@ -259,7 +274,7 @@ def from_json(written: Mapping[str, Any]) -> Certificate:
     names = [field.name for field in dataclasses.fields(kind)]
     if missing := sorted(set(names) - set(written)):
         raise ValueError(f"a certificate needs {', '.join(missing)}; got {dict(written)!r}")
-    return kind(**{name: _or_nan(written[name]) for name in names})
+    return kind(**{name: written[name] if name == "threshold" else _or_nan(written[name]) for name in names})
 
 
 def _or_nan(value: Any) -> Any:

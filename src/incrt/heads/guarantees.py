@@ -11,6 +11,7 @@ import numpy as np
 from incrt.config import HeadsConfig
 from incrt.config.rules import NON_NEGATIVE
 from incrt.heads.certificates import Certificate, PruneCertificate
+from incrt.heads.triggers import PaperTrigger, Trigger
 from incrt.storage.json import finite
 
 
@@ -20,8 +21,8 @@ def steady_state_interval(config: HeadsConfig, rank: float, beta: float = 1.0) -
     The lower end is the least K that does not ask for growth. A rank that is no integer may leave no integer between
     the ends; K then rests at the lower one.
     """
-    low = max(math.ceil(rank / (1 + config.eps_grow)) - 1, 0)
-    while config.asks_for_growth(rank, low):
+    rule, low = PaperTrigger(config), max(math.ceil(rank / (1 + config.eps_grow)) - 1, 0)
+    while rule.asks_for_growth(rank, low):
         low += 1
     return low, max(low, math.floor(rank * (1 + config.eps_prune) + beta - 1))
 
@@ -53,50 +54,55 @@ def equidistribution(shares: Sequence[float], mask: Sequence[bool]) -> float:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a finished run says about Proposition 3 and the corollary."""
+    """What a finished run says about Proposition 3 and the corollary.
+
+    Both speak of the paper's rule. Under another trigger what they promise is None, and so are the verdicts on it.
+    """
 
     k: int
-    rank_low: float
-    rank_high: float
-    """Range of the rank over the last quarter of the measured checks."""
+    rank_low: float | None
+    rank_high: float | None
+    """Range of the rank over the last quarter of the measured checks; None where another trigger measured none."""
     beta: float
-    interval: tuple[int, int]
+    interval: tuple[int, int] | None
     """Eq. (28) for those ranks, with beta = 1."""
-    interval_beta: tuple[int, int]
+    interval_beta: tuple[int, int] | None
     """The same, widened by beta - 1; up to K_max at least where a head puts out nothing and beta is infinite."""
-    expected: tuple[int, int]
+    expected: tuple[int, int] | None
     """``interval`` within K_min ... K_max, or the nearer end of that range."""
     last_event: int
     """Step of the last event, 0 if there was none."""
-    time_limit: int
+    time_limit: int | None
     """The appendix's bound on that step, for a rank that rests from the start."""
     grows: int
     prunes: int
     cumulative_jump: float
-    cumulative_bound: float
+    cumulative_bound: float | None
     """L eps K_max sigma_max N_p, eq. (25)."""
-    prune_limit: int
+    prune_limit: int | None
     """K_max - K_min + N_g."""
     certificates_held: int
 
     @property
-    def rank_settled(self) -> bool:
+    def rank_settled(self) -> bool | None:
         """The hypothesis of Proposition 3, eq. (27), as far as a finite run can show it."""
-        return self.rank_low == self.rank_high
+        return None if self.rank_low is None else self.rank_low == self.rank_high
 
     @property
-    def inside(self) -> bool:
+    def inside(self) -> bool | None:
         """Whether K ended where the proposition says."""
-        return self.expected[0] <= self.k <= self.expected[1]
+        return None if self.expected is None else self.expected[0] <= self.k <= self.expected[1]
 
     @property
-    def in_time(self) -> bool:
+    def in_time(self) -> bool | None:
         """Whether K rested as early as the appendix says."""
-        return self.last_event <= self.time_limit
+        return None if self.time_limit is None else self.last_event <= self.time_limit
 
     @property
-    def cumulative_holds(self) -> bool:
+    def cumulative_holds(self) -> bool | None:
         """Whether all jumps together keep to the corollary's bound."""
+        if self.cumulative_bound is None or self.prune_limit is None:
+            return None
         return self.cumulative_jump <= self.cumulative_bound and self.prunes <= self.prune_limit
 
     @property
@@ -111,7 +117,7 @@ class Conclusion:
 
 
 def conclude(
-    config: HeadsConfig,
+    trigger: Trigger,
     mask: Sequence[bool],
     ranks: Sequence[float],
     shares: Sequence[float],
@@ -119,39 +125,57 @@ def conclude(
 ) -> Conclusion:
     """Sum up a run.
 
+    :param trigger: what decided in it
     :param mask: which heads were active at the end
     :param ranks: of all checks at which the rank was measured, in order; the last quarter of them, three at least,
         decides whether it has settled
     :param shares: of the heads that were active at the end
     :param certificates: of all events
     """
-    if not ranks:
+    if type(trigger) is PaperTrigger and not ranks:
         raise ValueError("no rank was measured: the run ended before its first check")
     tail = [NON_NEGATIVE("ranks", rank) for rank in ranks][-max(3, len(ranks) // 4) :]
-    beta = equidistribution(shares, mask)
-    (low, _), (_, high) = steady_state_interval(config, min(tail)), steady_state_interval(config, max(tail))
-    high_beta = max(high, len(mask)) if math.isinf(beta) else steady_state_interval(config, max(tail), beta)[1]
+    prunes = sum(isinstance(each, PruneCertificate) for each in certificates)
+    found = Conclusion(
+        k=sum(mask),
+        rank_low=min(tail, default=None),
+        rank_high=max(tail, default=None),
+        beta=equidistribution(shares, mask),
+        interval=None,
+        interval_beta=None,
+        expected=None,
+        last_event=max((each.step for each in certificates), default=0),
+        time_limit=None,
+        grows=len(certificates) - prunes,
+        prunes=prunes,
+        cumulative_jump=sum(each.jump for each in certificates),
+        cumulative_bound=None,
+        prune_limit=None,
+        certificates_held=sum(each.holds for each in certificates),
+    )
+    if type(trigger) is not PaperTrigger:
+        return found
+    return dataclasses.replace(found, **_promised(trigger.config, found, len(mask), certificates))
+
+
+def _promised(
+    config: HeadsConfig, found: Conclusion, k_max: int, certificates: Sequence[Certificate]
+) -> dict[str, Any]:
+    """What the paper says of a run that its own rule decided in."""
+    lowest, highest = found.rank_low or 0.0, found.rank_high or 0.0
+    (low, _), (_, high) = steady_state_interval(config, lowest), steady_state_interval(config, highest)
+    is_open = math.isinf(found.beta)
+    high_beta = max(high, k_max) if is_open else steady_state_interval(config, highest, found.beta)[1]
     prunes = [each for each in certificates if isinstance(each, PruneCertificate)]
-    grows = len(certificates) - len(prunes)
     lipschitz, threshold, sigma_max = (
         float(np.max([getattr(each, name) for each in prunes], initial=0.0))  # NaN stays NaN
         for name in ("lipschitz_upper", "threshold", "largest_norm")
     )
-    k_init = sum(mask) - grows + len(prunes)
-    return Conclusion(
-        k=sum(mask),
-        rank_low=min(tail),
-        rank_high=max(tail),
-        beta=beta,
-        interval=(low, high),
-        interval_beta=(low, high_beta),
-        expected=allowed_part((low, high), config.k_min, len(mask)),
-        last_event=max((each.step for each in certificates), default=0),
-        time_limit=convergence_steps(config, k_init, sum(mask)),
-        grows=grows,
-        prunes=len(prunes),
-        cumulative_jump=sum(each.jump for each in certificates),
-        cumulative_bound=lipschitz * threshold * len(mask) * sigma_max * len(prunes),
-        prune_limit=len(mask) - config.k_min + grows,
-        certificates_held=sum(each.holds for each in certificates),
-    )
+    return {
+        "interval": (low, high),
+        "interval_beta": (low, high_beta),
+        "expected": allowed_part((low, high), config.k_min, k_max),
+        "time_limit": convergence_steps(config, found.k - found.grows + found.prunes, found.k),
+        "cumulative_bound": lipschitz * threshold * k_max * sigma_max * found.prunes,
+        "prune_limit": k_max - config.k_min + found.grows,
+    }

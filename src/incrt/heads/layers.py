@@ -1,7 +1,7 @@
 """The parts that networks are made of.
 
-The forward passes here and in :mod:`incrt.heads.attention` are one text for JAX, PyTorch and NumPy: ``xp`` is the namespace
-whose arrays are passed, ``jax.numpy`` unless said otherwise.
+The forward passes here and in :mod:`incrt.heads.attention` are one text for JAX, PyTorch and NumPy: ``xp`` is the
+namespace whose arrays are passed, ``jax.numpy`` unless said otherwise.
 """
 
 from collections.abc import Sequence

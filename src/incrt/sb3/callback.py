@@ -2,9 +2,9 @@
 
 import json
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
+from numbers import Real
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import TensorBoardOutputFormat
 from torch import Tensor
 
 from incrt.config import HeadsConfig
 from incrt.config import preset as named_preset
-from incrt.engine.progress import Check
-from incrt.heads.certificates import Certificate, certify_grow, certify_prune
+from incrt.heads.certificates import Certificate, Evidence
+from incrt.heads.check import Check, Controller, Measured, Watched, check_run, first_controller
 from incrt.heads.rank import effective_rank
-from incrt.heads.triggers import Decision, RuntimeState, check, first_state, is_cooling
+from incrt.heads.triggers import Decision, make_trigger
 from incrt.sb3.networks import Networks
 from incrt.storage.atomic import write_whole
 from incrt.storage.json import finite
@@ -37,7 +38,7 @@ class Memory:
 
     config: HeadsConfig
     """Of the latest training."""
-    controller: RuntimeState
+    controller: Controller
     recent: deque[Context]
     """The latest contexts, of which the rank is taken."""
     generator: np.random.Generator
@@ -46,6 +47,10 @@ class Memory:
     """Environment steps under this callback, however often learn() was called."""
     updates: int = 0
     """Of the model, at the latest check that measured."""
+    losses: dict[str, float] = field(default_factory=dict)
+    """What the model's logger last had under train/."""
+    returns: list[float] = field(default_factory=list)
+    """Of the episodes that ended since the latest check, as Stable-Baselines3's Monitor has them."""
     is_normalised: bool = False
     """Whether the policy reads what a VecNormalize has normalised."""
     training: str = field(default_factory=lambda: uuid4().hex[:12])
@@ -81,8 +86,9 @@ class RuntimeHeads(BaseCallback):
     """Grows and prunes the heads of a policy while it trains, and certifies each event.
 
     Every ``check_every`` environment steps it takes the effective rank of the latest contexts and the heads' shares,
-    asks the runtime controller, lets every network of the policy follow its decision and checks the certificate.
+    asks the trigger, lets every network of the policy follow its decision and checks the certificate.
 
+    :param trigger: what decides, see :mod:`incrt.heads.triggers`; None stands for the preset's, the paper's rule
     :param preset: which preset to start from, ``memory`` (the default) or ``paper``. With neither a preset nor a field
         the settings are those that the model was trained with before.
     :param events: file for one line a check; None stands for events.jsonl in the folder of the model's logger, or for
@@ -92,9 +98,16 @@ class RuntimeHeads(BaseCallback):
     """
 
     def __init__(
-        self, preset: str | None = None, *, events: Path | str | None = None, verbose: int = 0, **fields: Any
+        self,
+        preset: str | None = None,
+        *,
+        trigger: Any = None,
+        events: Path | str | None = None,
+        verbose: int = 0,
+        **fields: Any,
     ) -> None:
         super().__init__(verbose)
+        fields |= {} if trigger is None else {"trigger": trigger}
         self.config = self._own_config = named_preset(preset or "memory", heads=fields).heads
         self._is_chosen = preset is not None or bool(fields)
         self._events = events
@@ -107,9 +120,8 @@ class RuntimeHeads(BaseCallback):
         self._seen = self.memory.step
         normaliser = self.model.get_vec_normalize_env()
         self.memory.is_normalised |= normaliser is not None and normaliser.norm_obs
-        self._figures = {"k": self.memory.controller.k}
-        for found in self.memory.checks:
-            self._figures |= _for_logger(found, self.memory.certificates)
+        checks = self.memory.checks
+        self._figures = checks[-1].figures() if checks else {"heads/k": self.memory.controller.k}
         self.events = self._find_events()
         write_whole(self.events, self.memory.lines().encode())
         self._say(f"checks and events go to {self.events}")
@@ -118,7 +130,8 @@ class RuntimeHeads(BaseCallback):
         """What is known of the model's earlier training, or the beginning of a first one."""
         memory: Memory | None = getattr(self.model, "runtime_heads", None)
         self.config = self._own_config if memory is None or self._is_chosen else memory.config
-        beginning = first_state(self.config, self.networks.mask)
+        self.trigger = make_trigger(self.config)
+        beginning = first_controller(self.config, self.networks.mask)
         if memory is None:
             recent: deque[Context] = deque(maxlen=self.config.tokens)
             return Memory(self.config, beginning, recent, np.random.default_rng(self.model.seed))
@@ -127,6 +140,8 @@ class RuntimeHeads(BaseCallback):
                 f"the policy has the heads {self.networks.mask}, but model.runtime_heads remembers "
                 f"{memory.controller.mask}: they are of different trainings; del model.runtime_heads forgets it"
             )
+        if type(make_trigger(memory.config)).__qualname__ != type(self.trigger).__qualname__:
+            memory.controller = replace(memory.controller, state=None)  # another trigger cannot read it
         memory.config = self.config
         memory.recent = deque(memory.recent, maxlen=self.config.tokens)
         return memory
@@ -157,50 +172,69 @@ class RuntimeHeads(BaseCallback):
         memory.recent.extend(np.array(context, np.float32) for context in contexts)
         before, self._seen = self._seen, self._seen + len(contexts)
         memory.step = self._seen
+        memory.returns += [float(info["episode"]["r"]) for info in self.locals["infos"] if "episode" in info]
         if self._seen // self.config.check_every > before // self.config.check_every:
             self._check()
         for name, figure in self._figures.items():  # SB3 forgets what it has written
-            self.logger.record(f"runtime/{name}", figure)
+            self.logger.record(name, figure, exclude="tensorboard")
         return True
+
+    def _on_rollout_start(self) -> None:
+        self._note_losses()
+
+    def _on_training_end(self) -> None:
+        self._note_losses()
+
+    def _note_losses(self) -> None:
+        """Between learning and acting, where the logger has what was learned, and where a training may be saved."""
+        for name, value in self.logger.name_to_value.items():
+            if name.startswith("train/") and isinstance(value, Real):
+                self.memory.losses[name.removeprefix("train/")] = float(value)
 
     def _check(self) -> None:
         memory, step = self.memory, self.memory.step
-        rank = shares = certificate = None
         if self.model._n_updates == memory.updates:  # noqa: SLF001  # it has no other name
             # Shares would be those of the latest check, and a new head would be silent still.
             decision = Decision("noop", "nothing was learned since the latest check that measured")
+            found = Check(step, decision, None, None, memory.controller.mask)
         else:
-            if not is_cooling(self.config, memory.controller, step):
-                tokens = np.stack([context.ravel() for context in memory.recent])
-                rank = effective_rank(tokens, self.config.alpha)
-                shares = tuple(self.networks.shares(self._draw_contexts()))
-                memory.updates = self.model._n_updates  # noqa: SLF001
-            decision, memory.controller = check(self.config, memory.controller, step, rank, shares)
-            certificate = None if decision.head is None else self._act(decision, decision.head)
-        found = Check(step, decision, rank, shares, memory.controller.k, certificate)
+            returns = float(np.mean(memory.returns)) if memory.returns else None
+            run = Watched(self.trigger, memory.controller, memory.losses, returns)
+            found, memory.controller = check_run(step, run, self._measure, self._act)
+            memory.returns = []
         memory.checks.append(found)
         with self.events.open("a") as file:
             file.write(memory.line(found))
-        self._figures |= _for_logger(found, memory.certificates)
-        if certificate is not None:
-            words = f"{decision.action} head {decision.head}, {decision.reason}"
-            self._say(f"step {step}: {words}; jump {certificate.jump:g}, K = {found.k}")
+        self._figures = found.figures()
+        for output in self.logger.output_formats:
+            if isinstance(output, TensorBoardOutputFormat):  # at the step of the check, not of the logger's next dump
+                output.write(self._figures, dict.fromkeys(self._figures, ()), self.num_timesteps)
+        if found.certificate is not None:
+            words = f"{found.decision.action} head {found.decision.head}, {found.decision.reason}"
+            self._say(f"step {step}: {words}; jump {found.certificate.jump:g}, K = {found.k}")
 
     def _say(self, words: str) -> None:
         if self.verbose:
             print(words)  # noqa: T201  # as the callbacks of Stable-Baselines3 do
 
-    def _act(self, decision: Decision, head: int) -> Certificate:
+    def _measure(self) -> Measured:
+        """The rank of the latest contexts, and the shares on a fresh batch."""
+        tokens = np.stack([context.ravel() for context in self.memory.recent])
+        rank = effective_rank(tokens, self.config.alpha)
+        self.memory.updates = self.model._n_updates  # noqa: SLF001
+        return Measured(rank, self.networks.shares(self._draw_contexts()))
+
+    def _act(self, decision: Decision) -> Evidence:
         """An event, measured on one batch before and after it."""
-        networks, contexts, step = self.networks, self._draw_contexts(), self.memory.step
-        energy = networks.energy()
+        networks, contexts, optimiser = self.networks, self._draw_contexts(), self.config.optimiser
+        head, energy = decision.head or 0, networks.energy()
         if decision.action == "grow":
             before = networks.outputs(contexts)
-            networks.grow(head, self.memory.generator, self.config.optimiser)
-            return certify_grow(step, head, before, networks.outputs(contexts), (energy, networks.energy()))
+            networks.grow(head, self.memory.generator, optimiser)
+            return Evidence(before, networks.outputs(contexts), (energy, networks.energy()))
         measured = networks.measure_prune(head, contexts)
-        networks.prune(head, self.config.optimiser)
-        return certify_prune(step, self.config, measured, (energy, networks.energy()))
+        networks.prune(head, optimiser)
+        return Evidence({}, {}, (energy, networks.energy()), measured)
 
     def _draw_contexts(self) -> Tensor:
         """A fresh batch from replay; an algorithm without one has the latest contexts to draw from."""
@@ -214,13 +248,3 @@ class RuntimeHeads(BaseCallback):
         if (normaliser := self.model.get_vec_normalize_env()) is not None:
             found = normaliser.normalize_obs(found)  # replay holds what the environment gave
         return self.networks.contexts(found)
-
-
-def _for_logger(found: Check, certificates: Sequence[Certificate]) -> dict[str, float]:
-    """What a check has to say there; ``certificates`` are those of all events up to it."""
-    figures: dict[str, float | None] = {"k": found.k, "rank": found.rank}
-    if found.certificate is not None:
-        held = sum(each.holds for each in certificates)
-        figures |= {"jump": found.certificate.jump, "bound": found.certificate.bound}
-        figures |= {"events": len(certificates), "held": held}
-    return {name: figure for name, figure in figures.items() if figure is not None}

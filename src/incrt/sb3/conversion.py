@@ -31,6 +31,7 @@ from incrt.engine.update import Algorithm, Learner
 from incrt.heads.encoders import make_encoder
 from incrt.heads.guarantees import conclude
 from incrt.heads.layers import Dense
+from incrt.heads.triggers import make_trigger
 from incrt.sb3.callback import Memory
 from incrt.sb3.extractor import fill, policy_kwargs
 from incrt.sb3.networks import Networks
@@ -210,9 +211,10 @@ def _task_of(model: BaseAlgorithm) -> TaskConfig:
 
 def _guarantees(model: BaseAlgorithm, memory: Memory) -> dict[str, Any] | None:
     """The paper's guarantees on a whole run."""
-    ranks = [each.rank for each in memory.checks if each.rank is not None]
-    if not ranks:
+    if memory.controller.last_check == 0:
         return None
     networks = Networks(model.policy)
     shares = networks.shares(networks.contexts(list(memory.recent)))
-    return conclude(memory.config, memory.controller.mask, ranks, shares, memory.certificates).to_json()
+    ranks = [each.rank for each in memory.checks if each.rank is not None]
+    trigger = make_trigger(memory.config)
+    return conclude(trigger, memory.controller.mask, ranks, shares, memory.certificates).to_json()

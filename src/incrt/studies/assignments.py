@@ -1,4 +1,4 @@
-"""A batch of runs as a assignment for a worker, and what became of it; both travel as JSON."""
+"""A batch of runs as an assignment for a worker, and what became of it; both travel as JSON."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ class Spent:
 
 @dataclass
 class AssignmentResult:
-    """What a worker says at the end of a assignment."""
+    """What a worker says at the end of an assignment."""
 
     problems: dict[str, str] = field(default_factory=dict)
     """Folders of runs that could not be trained or evaluated, and why."""

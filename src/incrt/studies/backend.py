@@ -29,7 +29,7 @@ class Backend(Protocol):
         """Whether another assignment may be started now."""
 
     def start(self, assignment: Assignment) -> None:
-        """Begin with a assignment."""
+        """Begin with an assignment."""
 
     def ended(self, timeout: float) -> list[Ended]:
         """The assignments that are over, as soon as there is one or so many seconds have passed."""

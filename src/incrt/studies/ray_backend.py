@@ -1,7 +1,7 @@
-"""Tasks on Ray: on a cluster that is there, or on one that is started here for the study.
+"""Assignments on Ray: on a cluster that is there, or on one that is started here for the study.
 
-Every node must have incrt installed and see the study's folder under the same path. A assignment whose worker or node died is
-started again by the schedule, wherever Ray has room, and goes on from the runs' own checkpoints.
+Every node must have incrt installed and see the study's folder under the same path. An assignment whose worker or node
+died is started again by the schedule, wherever Ray has room, and goes on from the runs' own checkpoints.
 """
 
 import logging
@@ -71,7 +71,7 @@ class RayBackend:
 
 
 def _refuse_what_no_node_has(gpus: int, cores: int) -> None:
-    """Such a assignment would wait for ever."""
+    """Such an assignment would wait for ever."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if not any(node.get("GPU", 0) >= gpus and node.get("CPU", 0) >= cores for node in nodes):
         has = "; ".join(f"{node.get('CPU', 0):g} cores and {node.get('GPU', 0):g} GPUs" for node in nodes)
@@ -89,7 +89,7 @@ def _end(assignment: Assignment, reference: Any) -> Ended:
 
 
 def _work(assignment: str) -> str:
-    """In a worker of Ray, which asks a assignment to stop by SIGINT; one started from a script's background ignores that."""
+    """In a worker of Ray, which asks it to stop by SIGINT; one started from a script's background ignores that."""
     from incrt.studies.worker import work
 
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

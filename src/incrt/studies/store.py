@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from incrt.config import TaskConfig
-from incrt.config.earlier import is_earlier, read_settings
+from incrt.config.earlier import read_settings, refuse_earlier
 from incrt.controllers.tuning import CONTROLLERS
 from incrt.engine.run_folder import is_held
 from incrt.report.outcomes import Command
@@ -220,11 +220,8 @@ def _to_json(study: Study) -> dict[str, Any]:
 def _from_json(path: Path) -> Study:
     found = read_json(path)
     try:
-        if any(map(is_earlier, found["cells"])):
-            raise ValueError(
-                "incrt 0.1 wrote it, whose studies this version does not go on with; incrt report of that version makes a "
-                "folder of them that incrt report reads"
-            )
+        for cell in found["cells"]:
+            refuse_earlier(cell, "studies end with it: its own incrt report makes a folder of them that is read here")
         cells = tuple(Cell(cell.pop("variant"), read_settings(cell)) for cell in found.pop("cells"))
         seeds, trained_by = tuple(found.pop("seeds")), tuple(found.pop("trained_by"))
         # A version before had one name for all, or none.

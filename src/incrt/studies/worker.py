@@ -1,4 +1,4 @@
-"""Trains and evaluates one batch: what a process of the local backend, or a assignment of Ray, does."""
+"""Trains and evaluates one batch: what a process of the local backend, or an assignment of Ray, does."""
 
 import errno
 import math
@@ -106,7 +106,7 @@ def _train(
             found.problems[str(job.folder)] = str(error)
 
     jobs = [make_job(run.folder, run.cell.config.replace(seed=run.seed)) for run in runs]
-    save_every = max(1, runs[0].cell.config.sac.steps // _CHECKPOINTS)  # all runs of a assignment are of one length
+    save_every = max(1, runs[0].cell.config.sac.steps // _CHECKPOINTS)  # all runs of an assignment are of one length
     train(jobs, assignment.device, save_every, warn=warn, on_refused=refused, cores=assignment.cores)
 
 
@@ -143,7 +143,7 @@ def _references(store: Store, run: PlannedRun, changes: Mapping[str, Any]) -> No
 
 
 def main() -> None:
-    """A worker of the local backend: the assignment is the first line of stdin, what became of it the last of stdout."""
+    """A worker of the local backend: its assignment is the first line of stdin, the result the last of stdout."""
     answer = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever libraries print, also those that are not Python's, must not be taken for the answer
     assignment = Assignment.from_json(sys.stdin.readline())

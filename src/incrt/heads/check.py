@@ -1,0 +1,261 @@
+"""The check: what happens to the heads of a run between two stretches of training.
+
+The runs whose triggers want signals are measured, the triggers decide, what they decided is done, and each event gets
+its certificate. The engine, :class:`incrt.sb3.RuntimeHeads` and training loops of one's own all call
+:func:`check_runs`, and bring two functions: one measures, the other acts.
+"""
+
+import copy
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from incrt.config import HeadsConfig
+from incrt.config.rules import COUNT, INDEX, NON_NEGATIVE
+from incrt.heads import certificates
+from incrt.heads.certificates import Certificate, Evidence, certify_grow, certify_prune
+from incrt.heads.growth import check_event
+from incrt.heads.triggers import Decision, PaperTrigger, Signals, Trigger
+
+ACTIONS = ("noop", "grow", "prune")
+"""What a check may come to."""
+
+_ROUNDING = 1e-3
+"""How far shares computed in single precision may sum from one."""
+
+
+@dataclass(frozen=True)
+class Controller:
+    """What is kept of a run between two checks; JSON in checkpoints."""
+
+    mask: tuple[bool, ...]
+    """m: which of the K_max heads are active."""
+    last_check: int = 0
+    """Step of the latest check."""
+    state: Any = None
+    """The trigger's own."""
+
+    def __post_init__(self) -> None:
+        is_mask = isinstance(self.mask, list | tuple) and all(type(on) is bool for on in self.mask)
+        if not is_mask or not any(self.mask):
+            raise ValueError(f"mask must hold True or False for each head, and one True at least; got {self.mask!r}")
+        object.__setattr__(self, "mask", tuple(self.mask))
+        object.__setattr__(self, "last_check", INDEX("last_check", self.last_check))
+
+    @property
+    def k(self) -> int:
+        """K(t): number of active heads, eq. (12)."""
+        return sum(self.mask)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON can hold it."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def from_json(cls, written: Any) -> "Controller":
+        """The record that :meth:`to_json` wrote; anything else is refused."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(written, dict) or set(written) != names:
+            raise ValueError(f"a controller has the fields {', '.join(sorted(names))}; got {written!r}")
+        return cls(**written)
+
+
+def first_controller(config: HeadsConfig, mask: Sequence[bool]) -> Controller:
+    """What is kept before the first check."""
+    controller = Controller(tuple(mask))
+    config.check_start(controller.k)
+    return controller
+
+
+def is_due(config: HeadsConfig, step: int) -> bool:
+    """Whether there is a check at this environment step."""
+    return step > 0 and step % config.check_every == 0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A run as the check finds it."""
+
+    trigger: Trigger
+    controller: Controller
+    losses: Mapping[str, float] = field(default_factory=dict)
+    """See :class:`incrt.heads.triggers.Signals`."""
+    returns: float | None = None
+
+    def measures(self, step: int) -> bool:
+        """Whether its trigger wants rank and shares."""
+        return self._asks("measures", step, self._state())
+
+    def can_act(self, step: int) -> bool:
+        """Whether the check can come to an event."""
+        return self._asks("can_act", step, self.controller.mask, self._state())
+
+    def signals(self, step: int, measured: "Measured | None") -> Signals:
+        """What its trigger is shown; None stands for what it did not want."""
+        mask, k = self.controller.mask, self.controller.k
+        return Signals(step, k, mask, *_known(mask, measured), self.losses, self.returns)
+
+    def decide(self, signals: Signals) -> tuple[Decision, Any]:
+        """What its trigger makes of a check, the state as JSON gives it back; what makes no sense is refused."""
+        can_act = self.can_act(signals.step)
+        answer = self._call("decide", signals, self._state())
+        if not isinstance(answer, tuple) or len(answer) != 2 or not isinstance(answer[0], Decision):
+            raise self._refused("decide", f"returned {answer!r}", "a pair of a Decision and a state")
+        decision = self._sound(answer[0])
+        if decision.action != "noop" and not can_act:
+            raise self._refused("decide", f"returned {decision.action}", "noop where can_act has said False")
+        try:
+            return decision, json.loads(json.dumps(answer[1], allow_nan=False))
+        except (TypeError, ValueError, RecursionError) as error:
+            what = f"returned the state {answer[1]!r} ({error})"
+            raise self._refused("decide", what, "a state that JSON can hold, without NaN and infinity") from error
+
+    def _sound(self, decision: Decision) -> Decision:
+        """The decision with the head that it is about."""
+        mask = self.controller.mask
+        if decision.action not in ACTIONS or not isinstance(decision.reason, str):
+            raise self._refused("decide", f"returned {decision}", f"an action among {', '.join(ACTIONS)} and a reason")
+        if decision.action == "noop":
+            return dataclasses.replace(decision, head=None)
+        grows = decision.action == "grow"
+        if all(mask) if grows else self.controller.k == 1:
+            accepted = f"grow while one of the {len(mask)} heads is inactive" if grows else "prune while two are active"
+            raise self._refused("decide", f"returned {decision}", accepted)
+        try:
+            head = mask.index(False) if grows and decision.head is None else INDEX("head", decision.head)
+            check_event(mask, head, active=grows)
+        except ValueError as error:
+            fit = [i for i, on in enumerate(mask) if on != grows]
+            raise self._refused("decide", f"returned {decision} ({error})", f"a head among {fit}") from error
+        return dataclasses.replace(decision, head=head)
+
+    def _state(self) -> Any:
+        return copy.deepcopy(self.controller.state)  # a trigger may change what it is given
+
+    def _asks(self, name: str, *arguments: Any) -> bool:
+        return bool(self._call(name, *arguments)) if hasattr(self.trigger, name) else True
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self.trigger, name)(*arguments)
+        except Exception as error:  # whatever the user's own code raises
+            raise self._refused(name, f"raised {type(error).__name__}: {error}", "an answer") from error
+
+    def _refused(self, name: str, what: str, accepted: str) -> ValueError:
+        return ValueError(f"trigger {type(self.trigger).__name__}: {name} {what}; accepted is {accepted}")
+
+
+class Measured(NamedTuple):
+    """Rank of the latest contexts and the heads' shares, one a head; those of inactive heads are ignored."""
+
+    rank: float
+    shares: Sequence[float]
+
+
+def _known(mask: Sequence[bool], measured: Measured | None) -> tuple[float | None, tuple[float, ...] | None]:
+    """The signals as Python numbers; what cannot be decided upon is refused by name."""
+    if measured is None:
+        return None, None
+    if len(measured.shares) != len(mask):
+        raise ValueError(f"shares must have {len(mask)} entries, one a head; got {len(measured.shares)}")
+    shares = tuple(
+        NON_NEGATIVE(f"share of head {head}", share) if active else 0.0
+        for head, (share, active) in enumerate(zip(measured.shares, mask, strict=True))
+    )
+    if abs(sum(shares) - 1) > _ROUNDING:  # norms, for example, do not
+        raise ValueError(f"shares of active heads must sum to 1, got {shares}")
+    return NON_NEGATIVE("rank", measured.rank), shares
+
+
+class Check(NamedTuple):
+    """One check of one run."""
+
+    step: int
+    decision: Decision
+    rank: float | None
+    """None, as the shares, where nothing was measured."""
+    shares: tuple[float, ...] | None
+    mask: tuple[bool, ...]
+    """After the check."""
+    certificate: Certificate | None = None
+
+    @property
+    def k(self) -> int:
+        """K after the check."""
+        return sum(self.mask)
+
+    def to_json(self) -> dict[str, Any]:
+        """One line of events.jsonl."""
+        entry = {
+            "step": self.step,
+            "action": self.decision.action,
+            "reason": self.decision.reason,
+            "k": self.k,
+            "rank": self.rank,
+            "shares": self.shares,
+        }
+        return entry if self.certificate is None else {**entry, **certificates.to_json(self.certificate)}
+
+    def figures(self) -> dict[str, float]:
+        """What TensorBoard shows of it, by name: K, rank and shares, and an event by its head and certificate."""
+        found: dict[str, float] = {"heads/k": self.k}
+        if self.rank is not None and self.shares is not None:
+            was_active = [on != (i == self.decision.head) for i, on in enumerate(self.mask)]
+            shares = {f"heads/share_{i}": share for i, share in enumerate(self.shares) if was_active[i]}
+            found |= {"heads/rank": self.rank, **shares}
+        if self.certificate is not None and self.decision.head is not None:
+            certificate = self.certificate
+            found |= {f"heads/{self.decision.action}": self.decision.head, "heads/jump": certificate.jump}
+            found |= {"heads/bound": certificate.bound, "heads/holds": float(certificate.holds)}
+        return found
+
+
+Measure = Callable[[Sequence[int]], Mapping[int, Measured]]
+"""Takes the signals of the runs with these numbers."""
+Act = Callable[[Mapping[int, Decision]], Mapping[int, Evidence]]
+"""Lets these events happen, all of them with a head, and measures what each did."""
+
+
+def check_runs(
+    step: int, runs: Mapping[int, Watched], measure: Measure, act: Act
+) -> dict[int, tuple[Check, Controller]]:
+    """The check of many runs at one step, by their numbers, and what is to be kept of each until the next.
+
+    A trigger that answers what makes no sense is a ValueError, before anything is changed.
+    """
+    step = COUNT("step", step)
+    for run in runs.values():
+        if step <= run.controller.last_check:
+            raise ValueError(f"step must be after the latest check at {run.controller.last_check}, got {step}")
+    wanted = [i for i, run in runs.items() if run.measures(step)]
+    measured = measure(wanted) if wanted else {}
+    shown = {i: run.signals(step, measured.get(i)) for i, run in runs.items()}
+    decided = {i: run.decide(shown[i]) for i, run in runs.items()}
+    events = {i: decision for i, (decision, _) in decided.items() if decision.head is not None}
+    evidence = act(events) if events else {}
+    found = {}
+    for i, (decision, state) in decided.items():
+        mask = tuple(on != (head == decision.head) for head, on in enumerate(shown[i].mask))
+        certificate = None if i not in events else _certify(step, runs[i].trigger, decision.head, evidence[i])
+        check = Check(step, decision, shown[i].rank, shown[i].shares, mask, certificate)
+        found[i] = check, Controller(mask, step, state)
+    return found
+
+
+def check_run(
+    step: int, run: Watched, measure: Callable[[], Measured], act: Callable[[Decision], Evidence]
+) -> tuple[Check, Controller]:
+    """The check of a single run."""
+    return check_runs(step, {0: run}, lambda _: {0: measure()}, lambda events: {0: act(events[0])})[0]
+
+
+def _certify(step: int, trigger: Trigger, head: Any, evidence: Evidence) -> Certificate:
+    energy = (float(evidence.energy[0]), float(evidence.energy[1]))
+    removal = evidence.removal
+    if removal is None:
+        return certify_grow(step, head, evidence.before, evidence.after, energy)
+    # Only the paper's rule promises how small the share of a head is that it prunes.
+    threshold = trigger.share_threshold(int(removal.k)) if type(trigger) is PaperTrigger else None
+    return certify_prune(step, threshold, removal, energy)

@@ -1,0 +1,94 @@
+"""Frictions of a user's own: one that acts as written, and those of the wrong shape."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import Array
+from scipy.integrate import solve_ivp
+
+from incrt.arm.friction import FrictionTerms, Stribeck, make_friction
+from incrt.arm.plant import PlantState, control_step, make_plant
+from incrt.arm.task import make_task
+from incrt.config import TaskConfig
+
+
+class Viscous(NamedTuple):
+    """No dry part and no memory."""
+
+    damping: Array
+
+    def start(self, dof: int) -> Array:
+        return jnp.zeros(dof)
+
+    def terms(self, dq: Array, z: Array, h: Array) -> FrictionTerms:
+        return FrictionTerms(jnp.zeros_like(dq), self.damping, jnp.zeros_like(dq))
+
+    def advance(self, z: Array, v: Array, h: Array) -> Array:
+        return z
+
+
+class Given(NamedTuple):
+    """Gives whatever it is given."""
+
+    first: Any
+    found: Any
+    after: Any
+
+    def start(self, dof: int) -> Any:
+        return self.first
+
+    def terms(self, dq: Array, z: Array, h: Array) -> Any:
+        return self.found
+
+    def advance(self, z: Array, v: Array, h: Array) -> Any:
+        return self.after
+
+
+@pytest.mark.usefixtures("float64")
+def test_a_friction_of_ones_own_slows_the_arm_as_its_equation_says() -> None:
+    """M dv/dt = torque - d v, against SciPy."""
+    config = TaskConfig(friction=Viscous(jnp.array([3.0, 2.0])), dt=1e-3)
+    plant, torque = make_plant(config, jnp.float64), np.array([4.0, -1.0])
+    mass = np.asarray(config.inertia) + 0.5 * np.asarray(config.payload_inertia)
+    exact = solve_ivp(lambda _, v: (torque - np.array([3.0, 2.0]) * v) / mass, (0, 0.4), [0.5, 0.2], rtol=1e-9)
+    state = PlantState(jnp.zeros(2), jnp.array([0.5, 0.2]), jnp.zeros(2))
+    step = jax.jit(lambda state: control_step(plant, state, jnp.asarray(torque), jnp.asarray(0.5), 2))
+    for _ in range(400):
+        state = step(state)
+    np.testing.assert_allclose(state.dq, exact.y[:, -1], rtol=1e-3)
+
+
+def test_the_numbers_of_another_friction_do_not_matter() -> None:
+    config = TaskConfig(friction=Viscous(jnp.array([3.0, 2.0])), coulomb=(9.0, 9.0, 9.0), breakaway=(1.0,))
+    assert isinstance(make_friction(config), Viscous)
+    with pytest.raises(ValueError, match="coulomb must have 2 entries"):
+        config.replace(friction="stribeck")
+
+
+PAIR = jnp.zeros(2)
+TERMS = FrictionTerms(PAIR, PAIR, PAIR)
+
+
+@pytest.mark.parametrize(
+    ("friction", "message"),
+    [
+        (Given(jnp.zeros(3), TERMS, PAIR), r"shape \(2,\), one entry a joint; start has \(3,\)"),
+        (Given(PAIR, TERMS._replace(dry=jnp.zeros(())), PAIR), r"one entry a joint; dry has \(\)"),
+        (Given(PAIR, TERMS._replace(damping=jnp.zeros((2, 2))), PAIR), r"one entry a joint; damping has \(2, 2\)"),
+        (Given(PAIR, TERMS, jnp.zeros((1, 2))), r"one entry a joint; advance has \(1, 2\)"),
+        (Given(PAIR, (PAIR, PAIR, PAIR), PAIR), r"must give FrictionTerms\(dry, damping, offset\), got \("),
+        (Stribeck(*[jnp.ones(3)] * 5, jnp.asarray(1.0)), r"the friction cannot be used \(TypeError: .*shapes"),
+    ],
+)
+def test_a_friction_of_the_wrong_shape_is_refused(friction: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_task(TaskConfig(friction=friction))
+
+
+@pytest.mark.parametrize("friction", [object(), 3, Given, "coulomb", Viscous(jnp.ones(2)).start])
+def test_what_is_no_friction_is_refused_by_the_field(friction: Any) -> None:
+    with pytest.raises(ValueError, match="friction must be one of stribeck, a reference"):
+        TaskConfig(friction=friction)

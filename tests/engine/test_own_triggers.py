@@ -1,0 +1,101 @@
+"""Runs of the engine in which a trigger of the user's own decides."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import pytest
+from small_runs import ENCODER, HEADS, RUN, SAC, small_run
+
+from incrt.engine import Population, make_job, train
+from incrt.engine.checkpoint import FORMAT
+from incrt.engine.device_loop import Group
+from incrt.heads.check import Check
+from incrt.heads.triggers import Decision, Signals
+
+
+class Sums:
+    """Decides by all that it has been shown, and remembers it: one difference would change every later reason."""
+
+    def decide(self, signals: Signals, state: Any) -> tuple[Decision, Any]:
+        shown = [*(signals.shares or ()), *signals.losses.values(), signals.rank or 0.0, signals.returns or 0.0]
+        seen = {"sum": (state or {"sum": 0.0})["sum"] + sum(shown)}
+        if not all(signals.mask):
+            return Decision("grow", f"sum {seen['sum']!r}"), seen
+        return Decision("prune", f"sum {seen['sum']!r}", 1), seen
+
+
+OWN = HEADS.replace(trigger=Sums())
+
+
+def checks_of(population: Population) -> list[Check]:
+    return [report.check for news in population.train() for report in news.reports if report.check is not None]
+
+
+def test_it_decides_and_is_shown_what_was_learned() -> None:
+    shown: list[Signals] = []
+
+    class Watcher(Sums):
+        def decide(self, signals: Signals, state: Any) -> tuple[Decision, Any]:
+            shown.append(signals)
+            return super().decide(signals, state)
+
+    population = Population([small_run(42, heads=HEADS.replace(trigger=Watcher()))], "cpu")
+    checks = checks_of(population)
+    assert [check.decision.action for check in checks] == ["grow", "grow", "prune", "grow", "prune", "grow", "prune"]
+    assert [check.k for check in checks] == [2, 3, 2, 3, 2, 3, 2]
+    assert [check.decision.head for check in checks] == [1, 2, 1, 1, 1, 1, 1]
+    assert all(check.certificate is not None and check.certificate.holds for check in checks)
+    assert [signals.returns is None for signals in shown] == [True, False, True, False, True, False, True]
+    assert all({"critic_loss", "actor_loss", "q"} <= set(signals.losses) for signals in shown)
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_has_the_same_events(tmp_path: Path) -> None:
+    for name, lengths in (("whole", (140,)), ("parts", (60, 100, 140))):
+        for steps in lengths:
+            config = RUN.replace(heads={"trigger": Sums()}, sac={"steps": steps}, seed=3)
+            train([make_job(tmp_path / name, config)], "cpu")
+    whole, parts = ((tmp_path / name / "events.jsonl").read_bytes() for name in ("whole", "parts"))
+    assert whole == parts
+    assert b"sum" in whole
+    conclusion = json.loads((tmp_path / "whole" / "conclusion.json").read_text())["guarantees"]
+    assert (conclusion["grows"], conclusion["prunes"], conclusion["certificates_held"]) == (4, 3, 7)
+    assert (conclusion["inside"], conclusion["cumulative_holds"]) == (None, None)
+
+
+def test_a_device_waits_for_a_trigger_that_may_always_act() -> None:
+    def advanced(*, lags: bool) -> list[Any]:
+        population = Population([small_run(42, heads=OWN)], "cpu")
+        group = Group(population.groups[0].stacks, jax.devices("cpu")[0], lags=lags)
+        found = []
+        while not group.finished:
+            found += [report.check for report in group.advance()]
+        return [check.to_json() for check in found]
+
+    assert advanced(lags=True) == advanced(lags=False)
+
+
+def test_nonsense_ends_the_training_with_a_sentence_and_the_last_checkpoint_stays(tmp_path: Path) -> None:
+    class Late:
+        def decide(self, signals: Signals, state: Any) -> Any:
+            return None if signals.step > 60 else (Decision("noop", "wait"), state)
+
+    config = RUN.replace(heads={"trigger": Late()})
+    with pytest.raises(ValueError, match="trigger Late: decide returned None; accepted is a pair of a Decision"):
+        train([make_job(tmp_path / "run", config)], "cpu", save_every=20)
+    (newest,) = sorted((tmp_path / "run" / "checkpoint").glob("*60.json"))
+    written = json.loads(newest.read_text())["content"]
+    assert written["format"] == FORMAT
+    assert written["controller"] == {"mask": [True, False, False], "last_check": 60, "state": None}
+
+
+def test_a_reference_that_cannot_be_loaded_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"trigger 'mine.py:Mine' cannot be loaded"):
+        make_job(tmp_path / "run", RUN.replace(heads={"trigger": "mine.py:Mine"}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_with_different_triggers_share_a_program() -> None:
+    runs = [small_run(0), small_run(0, heads=OWN), small_run(0, encoder=ENCODER, sac=SAC)]
+    assert len({run.program() for run in runs}) == 1

@@ -1,0 +1,35 @@
+"""Checks of a run that is only a record: nothing is trained, and events measure nothing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from incrt.config import HeadsConfig
+from incrt.heads.certificates import Evidence, PruneMeasures
+from incrt.heads.check import Check, Controller, Measured, Watched, check_run
+from incrt.heads.triggers import Decision, PaperTrigger, Trigger
+
+
+def check_record(
+    trigger: Trigger, controller: Controller, step: int, rank: float | None, shares: Sequence[float] | None
+) -> tuple[Check, Controller]:
+    """One check with these signals."""
+
+    def measure() -> Measured:
+        return Measured(rank, shares)  # type: ignore[arg-type]  # what is no signal is to be refused
+
+    def act(decision: Decision) -> Evidence:
+        if decision.action == "grow":
+            return Evidence({"policy": np.zeros(1)}, {"policy": np.zeros(1)}, np.zeros(2))
+        measures = PruneMeasures(controller.k, decision.head, 0.0, 0.0, np.ones(len(controller.mask)), 1.0, 1.0)
+        return Evidence({}, {}, np.zeros(2), measures)
+
+    return check_run(step, Watched(trigger, controller), measure, act)
+
+
+def decide(
+    config: HeadsConfig, controller: Controller, step: int, rank: float | None, shares: Sequence[float] | None
+) -> tuple[Decision, Controller]:
+    """What the paper's rule decides."""
+    check, after = check_record(PaperTrigger(config), controller, step, rank, shares)
+    return check.decision, after
