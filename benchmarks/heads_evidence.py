@@ -93,7 +93,7 @@ def jumps(contexts: Array) -> list[float]:
 def schedule(grace: int, k_max: int) -> list[int]:
     """Steps at which heads grow if the rank stays high."""
     config, grown = incrt.HeadsConfig(grace=grace), []
-    state = check.first_controller(config, [True] + [False] * (k_max - 1))
+    state = check.first_heads(config, [True] + [False] * (k_max - 1))
     for step in range(config.check_every, 50_001, config.check_every):
         decision, state = decide(config, state, step, 100.0, [on / state.k for on in state.mask])
         grown += [step] if decision.action == "grow" else []
@@ -134,7 +134,7 @@ def prunes(contexts: Array) -> list[certificates.PruneCertificate]:
         after = certificates.parameter_energy(learned.actor, learned.mask)
         return certificates.Evidence({}, {}, (before, after), measured)
 
-    state = check.first_controller(config, learned.mask.tolist())
+    state = check.first_heads(config, learned.mask.tolist())
     for step in range(500, 20_001, 500):
         each, state = check.check_run(step, check.Watched(PaperTrigger(config), state), measure, act)
         if isinstance(each.certificate, certificates.PruneCertificate):

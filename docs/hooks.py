@@ -94,7 +94,7 @@ def settings_table() -> str:
     for memory, paper in zip(setting_rows("memory"), setting_rows("paper"), strict=True):
         value, other = _shown(memory["value"]), _shown(paper["value"])
         cells = [f"`{memory['field']}`", value, "" if other == value else other, memory["unit"], memory["accepted"]]
-        lines.append("| " + " | ".join([*cells, memory["about"]]) + " |")
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in [*cells, memory["about"]]) + " |")
     return "\n".join(lines)
 
 

@@ -24,10 +24,8 @@ class Viscous(NamedTuple):
         return jnp.zeros(dof)
 
     def terms(self, dq: Array, z: Array, h: Array) -> FrictionTerms:
-        return FrictionTerms(jnp.zeros_like(dq), self.damping, jnp.zeros_like(dq))
-
-    def advance(self, z: Array, v: Array, h: Array) -> Array:
-        return z
+        none = jnp.zeros_like(dq)
+        return FrictionTerms(none, self.damping, offset=none, keep=jnp.ones_like(dq), feed=none)
 
 
 class Given(NamedTuple):
@@ -35,16 +33,12 @@ class Given(NamedTuple):
 
     first: Any
     found: Any
-    after: Any
 
     def start(self, dof: int) -> Any:
         return self.first
 
     def terms(self, dq: Array, z: Array, h: Array) -> Any:
         return self.found
-
-    def advance(self, z: Array, v: Array, h: Array) -> Any:
-        return self.after
 
 
 @pytest.mark.usefixtures("float64")
@@ -69,18 +63,18 @@ def test_the_numbers_of_another_friction_do_not_matter() -> None:
 
 
 PAIR = jnp.zeros(2)
-TERMS = FrictionTerms(PAIR, PAIR, PAIR)
+TERMS = FrictionTerms(PAIR, PAIR, PAIR, PAIR, PAIR)
 
 
 @pytest.mark.parametrize(
     ("friction", "message"),
     [
-        (Given(jnp.zeros(3), TERMS, PAIR), r"shape \(2,\), one entry a joint; start has \(3,\)"),
-        (Given(PAIR, TERMS._replace(dry=jnp.zeros(())), PAIR), r"one entry a joint; dry has \(\)"),
-        (Given(PAIR, TERMS._replace(damping=jnp.zeros((2, 2))), PAIR), r"one entry a joint; damping has \(2, 2\)"),
-        (Given(PAIR, TERMS, jnp.zeros((1, 2))), r"one entry a joint; advance has \(1, 2\)"),
-        (Given(PAIR, (PAIR, PAIR, PAIR), PAIR), r"must give FrictionTerms\(dry, damping, offset\), got \("),
-        (Stribeck(*[jnp.ones(3)] * 5, jnp.asarray(1.0)), r"the friction cannot be used \(TypeError: .*shapes"),
+        (Given(jnp.zeros(3), TERMS), r"shape \(2,\), one entry a joint; start has \(3,\)"),
+        (Given(PAIR, TERMS._replace(dry=jnp.zeros(()))), r"one entry a joint; dry has \(\)"),
+        (Given(PAIR, TERMS._replace(damping=jnp.zeros((2, 2)))), r"one entry a joint; damping has \(2, 2\)"),
+        (Given(PAIR, TERMS._replace(keep=jnp.zeros((1, 2)))), r"one entry a joint; keep has \(1, 2\)"),
+        (Given(PAIR, (PAIR, PAIR, PAIR)), r"must give FrictionTerms, got \("),
+        (Stribeck(*[*[jnp.ones(3)] * 5, jnp.asarray(1.0)]), r"the friction cannot be used \(TypeError: .*shapes"),
     ],
 )
 def test_a_friction_of_the_wrong_shape_is_refused(friction: Any, message: str) -> None:

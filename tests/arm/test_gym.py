@@ -280,9 +280,10 @@ def test_a_robot_whose_class_was_written_anew_is_another_one() -> None:
     def moved(factor: float) -> np.ndarray:
         class Arm(NamedTuple):
             inertia: jax.Array
-            dof = 2
-            home = jnp.zeros(2)
-            torque_limit = jnp.full(2, jnp.inf)
+
+            @property
+            def dof(self) -> int:
+                return 2
 
             def mass_and_bias(self, q: jax.Array, dq: jax.Array, payload: jax.Array) -> tuple[jax.Array, jax.Array]:
                 return factor * self.inertia, jnp.zeros_like(dq)

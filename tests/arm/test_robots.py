@@ -25,9 +25,10 @@ from typing import NamedTuple, Any
 
 class Arm(NamedTuple):
     inertia: Any = jnp.array([2.0, 1.0])
-    dof = 2
-    home = jnp.zeros(2)
-    torque_limit = jnp.array([50.0, 30.0])
+
+    @property
+    def dof(self) -> int:
+        return 2
 
     def mass_and_bias(self, q, dq, payload):
         return self.inertia * (1 + payload), jnp.zeros_like(dq)
@@ -130,7 +131,9 @@ def test_robots_of_one_class_are_one_batch() -> None:
     params = [make_task(config.replace(robot=robot))[1] for robot in robots]
     task = make_task(config)[0]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *params)
-    run = partial(rollout, task, controller=Constant(params[0].law.box.upper), key=jax.random.key(0), payload=1.0)
+    run = partial(
+        rollout, task, controller=Constant(params[0].law.box.upper), key=jax.random.key(0), payload=jnp.ones(())
+    )
     batch = jax.jit(jax.vmap(lambda each: run(each).q))(stacked)
     for found, one in zip(batch, params, strict=True):
         np.testing.assert_allclose(found, jax.jit(lambda each: run(each).q)(one), atol=1e-5)

@@ -94,9 +94,14 @@ def test_a_torque_is_cut_to_the_limits_and_counted_as_at_them() -> None:
 def test_the_limits_of_a_robot_count_where_the_task_has_none() -> None:
     class Limited(NamedTuple):
         inertia: Array
-        dof = 2
-        home = jnp.zeros(2)
-        torque_limit = jnp.array([7.0, 4.0])
+
+        @property
+        def dof(self) -> int:
+            return 2
+
+        @property
+        def torque_limit(self) -> Array:
+            return jnp.array([7.0, 4.0])
 
         def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
             return self.inertia * (1 + payload), jnp.zeros_like(dq)

@@ -15,7 +15,7 @@ from incrt.arm.law import Gains
 from incrt.arm.task import Params, make_task
 from incrt.config import TaskConfig
 from incrt.controllers.base import Controller, ControllerInput
-from incrt.controllers.classical import SMOOTHING, Clairvoyant, Constant, FeedForward, Observer, OpenLoop
+from incrt.controllers.classical import Clairvoyant, Constant, FeedForward, Observer, OpenLoop
 from incrt.controllers.evaluation import (
     Evaluation,
     controller_input,
@@ -186,7 +186,7 @@ def test_the_feedforward_is_a_friction_model_of_the_reference_and_nothing_else()
         seen = controller_input(task, params, state)
         assert controller.start(params, seen) is None
         gains, memory = controller.act(params, None, seen)
-        friction = coulomb * np.tanh(seen.target.dq / SMOOTHING) + viscous * seen.target.dq
+        friction = coulomb * np.tanh(seen.target.dq / 0.05) + viscous * seen.target.dq
         bound = params.law.box.upper.eta
         np.testing.assert_allclose(gains.eta, np.clip(friction, -bound, bound), rtol=1e-5, atol=1e-5)
         moved = state._replace(

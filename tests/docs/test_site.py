@@ -31,6 +31,7 @@ def test_the_site_builds_strictly_and_holds_what_the_documents_link_to(tmp_path:
     reference = (tmp_path / "reference" / "index.html").read_text(encoding="utf-8")
     for row in setting_rows("memory"):
         assert f"<code>{row['field']}</code>" in reference
+    assert "Weight of |e|^2 in the reward." in reference  # a bar inside a cell
     assert ":func:" not in reference
     assert (tmp_path / "files" / "results" / "figures" / "memory" / "figure-4-seeds.png").exists()
     for page in tmp_path.rglob("*.html"):  # the site works where there is no network

@@ -16,7 +16,7 @@ from incrt.engine.population import News, Population, arrange, find_device
 from incrt.engine.progress import Checkpoint, Failure, Report, Run, first_progress
 from incrt.engine.step import RunState
 from incrt.heads.certificates import GrowCertificate, PruneCertificate
-from incrt.heads.check import first_controller
+from incrt.heads.check import first_heads
 from incrt.heads.triggers import PaperTrigger
 
 CPU = find_device("cpu")
@@ -371,4 +371,4 @@ def test_a_buffer_too_small_for_window_or_rank_is_refused() -> None:
 
 
 def test_a_run_begins_with_the_controller_of_its_encoder() -> None:
-    assert first_progress(small_run(42)).controller == first_controller(HEADS, [True, False, False])
+    assert first_progress(small_run(42)).controller == first_heads(HEADS, [True, False, False])

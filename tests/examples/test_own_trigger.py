@@ -5,7 +5,7 @@ from pathlib import Path
 
 from by_path import load
 
-from incrt.heads.check import Controller
+from incrt.heads.check import HeadsState
 from incrt.heads.triggers import Signals
 
 
@@ -24,7 +24,7 @@ def test_the_trigger_of_the_example_decides_in_both(tmp_path: Path) -> None:
 
 def test_it_grows_out_of_patience_and_prunes_the_weakest() -> None:
     trigger, state = load("examples/own_trigger.py").Patience(checks=2, share=0.1), None
-    controller = Controller((True, True, False))
+    controller = HeadsState((True, True, False))
 
     def decide(returns: float | None, shares: tuple[float, ...]) -> tuple[str, int | None]:
         nonlocal state

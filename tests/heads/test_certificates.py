@@ -32,7 +32,7 @@ from incrt.heads.certificates import (
     to_json,
     unit_gains,
 )
-from incrt.heads.check import Check, Measured, Watched, check_run, first_controller
+from incrt.heads.check import Check, Measured, Watched, check_run, first_heads
 from incrt.heads.encoders import Encoded
 from incrt.heads.growth import Learned, grow, prune
 from incrt.heads.guarantees import conclude
@@ -313,7 +313,7 @@ def test_driven_by_the_relative_rule_k_falls_and_every_certificate_holds() -> No
     net = policy(faint={1: 0.02, 3: 0.05})
     for rule, expected in (("absolute", [4]), ("relative", [4, 3, 2])):
         trigger = PaperTrigger(HeadsConfig(share=rule, eps_prune=0.1 if rule == "relative" else 1e-3))
-        state, run = first_controller(trigger.config, [True] * K_MAX), Pruned(net)
+        state, run = first_heads(trigger.config, [True] * K_MAX), Pruned(net)
         checks: list[Check] = []
         for step in range(500, 20_001, 500):
             check, state = check_run(step, Watched(trigger, state), run.measure, run.act)

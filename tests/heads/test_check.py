@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from incrt.config import HeadsConfig
 from incrt.heads.certificates import Evidence, PruneCertificate, PruneMeasures
-from incrt.heads.check import Check, Controller, Measured, Watched, check_runs
+from incrt.heads.check import Check, HeadsState, Measured, Watched, check_runs
 from incrt.heads.triggers import Decision, PaperTrigger, Signals
 
 
@@ -48,7 +48,7 @@ answers = st.tuples(st.sampled_from(["noop", "grow", "prune"]), st.none() | st.i
 
 @given(given_answers=st.lists(answers, max_size=20), start=st.integers(1, 4))
 def test_under_arbitrary_answers_heads_stay_consistent(given_answers: list[Any], start: int) -> None:
-    controller = Controller(tuple(i < start for i in range(4)))
+    controller = HeadsState(tuple(i < start for i in range(4)))
     for n, (action, head, state) in enumerate(given_answers, start=1):
         trigger = Answers((Decision(action, "so", head), state))
         before = controller
@@ -66,21 +66,21 @@ def test_under_arbitrary_answers_heads_stay_consistent(given_answers: list[Any],
         assert changed == ([] if action == "noop" else [check.decision.head])
         assert controller.last_check == check.step == 10 * n
         assert controller.state == state
-        assert Controller.from_json(json.loads(json.dumps(controller.to_json()))) == controller
+        assert HeadsState.from_json(json.loads(json.dumps(controller.to_json()))) == controller
         json.dumps(check.to_json(), allow_nan=False)
 
 
 def test_a_trigger_is_shown_the_run_and_its_own_state_as_json_has_it() -> None:
     trigger = Answers((Decision("grow", "first"), {"tuple": (1, 2)}), (Decision("noop", "then", 1), None))
     signals = {"losses": {"critic_loss": 0.5}, "returns": -3.0}
-    controller = Controller((True, False))
+    controller = HeadsState((True, False))
     for step in (10, 20):
         run = Watched(trigger, controller, **signals)  # type: ignore[arg-type]
         found = check_runs(step, {7: run}, lambda _: {7: Measured(2, [1.0, math.nan])}, grow_all)  # an inactive head's
         check, controller = found[7]
         if step == 10:
             assert (check.decision, check.mask) == (Decision("grow", "first", 1), (True, True))
-            controller = Controller((True, False), 10, controller.state)
+            controller = HeadsState((True, False), 10, controller.state)
     first, second = trigger.seen
     assert first == (Signals(10, 1, (True, False), 2.0, (1.0, 0.0), {"critic_loss": 0.5}, -3.0), None)
     assert second[1] == {"tuple": [1, 2]}
@@ -98,7 +98,7 @@ def test_a_state_that_is_changed_in_place_is_a_copy() -> None:
             state.append(1)
             raise RuntimeError("half way")
 
-    controller = Controller((True, False), state=[0])
+    controller = HeadsState((True, False), state=[0])
     with pytest.raises(ValueError, match="trigger Spoiler: decide raised RuntimeError: half way"):
         check_record(Spoiler(), controller, 10, 2.0, [1.0, 0.0])
     assert controller.state == [0]
@@ -132,7 +132,7 @@ def test_only_what_is_wanted_is_measured_and_all_events_happen_at_once() -> None
         removal = PruneMeasures(2, 0, 0.5, 0.6, np.array([3.0, 1.0, 0.0]), 1.0, 1.0)
         return {**grow_all({2: events[2]}), 6: Evidence({}, {}, (2.0, 1.0), removal)}
 
-    runs = {i: Watched(trigger, Controller((True, True, False))) for i, trigger in triggers.items()}
+    runs = {i: Watched(trigger, HeadsState((True, True, False))) for i, trigger in triggers.items()}
     found = check_runs(10, runs, measure, act)
     assert wanted == [[2]]
     assert [dict(each) for each in happened] == [{2: Decision("grow", "a", 2), 6: Decision("prune", "c", 0)}]
@@ -148,12 +148,12 @@ def test_only_what_is_wanted_is_measured_and_all_events_happen_at_once() -> None
 
 
 def test_nothing_happens_where_one_answer_of_many_is_nonsense() -> None:
-    runs = {i: Watched(Answers(answer), Controller((True, False))) for i, answer in enumerate([GROW, None])}
+    runs = {i: Watched(Answers(answer), HeadsState((True, False))) for i, answer in enumerate([GROW, None])}
     acted: list[Any] = []
     with pytest.raises(ValueError, match="trigger Answers: decide returned None"):
         check_runs(10, runs, lambda all_of: dict.fromkeys(all_of, Measured(1.0, [1.0, 0.0])), acted.append)  # type: ignore[arg-type]
     assert acted == []
-    assert runs[0].controller == Controller((True, False))
+    assert runs[0].controller == HeadsState((True, False))
 
 
 # --- nonsense --------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ ONE, ALL = (True, False, False), (True, True, True)
 )
 def test_nonsense_is_refused_by_the_triggers_name(mask: tuple[bool, ...], answer: Any, message: str) -> None:
     with pytest.raises(ValueError, match=f"^trigger Answers: decide returned .*{message}"):
-        check_record(Answers(answer), Controller(mask), 10, 2.0, even(mask))
+        check_record(Answers(answer), HeadsState(mask), 10, 2.0, even(mask))
 
 
 def test_errors_of_the_triggers_own_are_said_with_its_name() -> None:
@@ -205,9 +205,9 @@ def test_errors_of_the_triggers_own_are_said_with_its_name() -> None:
             return bool(state["missing"])
 
     with pytest.raises(ValueError, match="trigger Broken: can_act raised TypeError: 'NoneType'"):
-        check_record(Broken(GROW), Controller(ONE), 10, 2.0, even(ONE))
+        check_record(Broken(GROW), HeadsState(ONE), 10, 2.0, even(ONE))
     with pytest.raises(ValueError, match="trigger Answers: decide raised IndexError: pop from empty list"):
-        check_record(Answers(), Controller(ONE), 10, 2.0, even(ONE))
+        check_record(Answers(), HeadsState(ONE), 10, 2.0, even(ONE))
 
 
 def test_an_event_that_a_trigger_had_ruled_out_is_refused() -> None:
@@ -216,14 +216,14 @@ def test_an_event_that_a_trigger_had_ruled_out_is_refused() -> None:
             return False
 
     with pytest.raises(ValueError, match="Rash: decide returned grow; accepted is noop where can_act has said False"):
-        check_record(Rash(GROW), Controller(ONE), 10, 2.0, even(ONE))
+        check_record(Rash(GROW), HeadsState(ONE), 10, 2.0, even(ONE))
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------
 
 
 def test_figures_name_active_heads_and_mark_events() -> None:
-    controller = Controller((True, False, True))
+    controller = HeadsState((True, False, True))
     trigger = Answers((Decision("grow", "x"), None), (Decision("prune", "x", 0), None))
     check, controller = check_record(trigger, controller, 10, 4.0, [0.75, 0.0, 0.25])
     assert check.figures() == {
@@ -242,7 +242,7 @@ def test_figures_name_active_heads_and_mark_events() -> None:
 
 
 def test_the_line_of_a_check_has_its_fields_in_their_order() -> None:
-    check, _ = check_record(PaperTrigger(HeadsConfig(delta_grow=1)), Controller((True, False)), 500, 4, [1.0, 0.0])
+    check, _ = check_record(PaperTrigger(HeadsConfig(delta_grow=1)), HeadsState((True, False)), 500, 4, [1.0, 0.0])
     assert json.dumps(check.to_json()) == (
         '{"step": 500, "action": "grow", "reason": "rank 4 > 1.1\\u00b71, confirmation 1 of 1", "k": 2, "rank": 4.0, '
         '"shares": [1.0, 0.0], "head": 1, "jumps": {"policy": 0.0}, "energy_before": 0.0, "energy_after": 0.0, '

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from incrt.config import HeadsConfig
 from incrt.heads.certificates import Certificate, GrowCertificate, PruneCertificate
-from incrt.heads.check import first_controller
+from incrt.heads.check import first_heads
 from incrt.heads.guarantees import allowed_part, conclude, convergence_steps, equidistribution, steady_state_interval
 from incrt.heads.triggers import Decision, PaperTrigger, Signals
 
@@ -27,7 +27,7 @@ def run(
 
     Up to step ``before[0]`` the rank is ``before[1]``.
     """
-    state, counts = first_controller(config, [i < k_init for i in range(k_max)]), []
+    state, counts = first_heads(config, [i < k_init for i in range(k_max)]), []
     for step in range(config.check_every, steps + 1, config.check_every):
         now = before[1] if step <= before[0] else rank
         _, state = decide(config, state, step, now, [on / state.k for on in state.mask])
@@ -135,7 +135,7 @@ def test_proposition_3_fails_where_a_new_head_takes_longer_than_cooldown_and_con
     longer cooldown ends it.
     """
     config = HeadsConfig(grace=grace)
-    state, counts, born = first_controller(config, [True] + [False] * 7), [], [-rise] + [0] * 7
+    state, counts, born = first_heads(config, [True] + [False] * 7), [], [-rise] + [0] * 7
     for step in range(500, 50_001, 500):
         outputs = [float(on and step - since >= rise) for on, since in zip(state.mask, born, strict=True)]
         decision, state = decide(config, state, step, 64.0, [output / sum(outputs) for output in outputs])
@@ -155,7 +155,7 @@ def test_the_balance_lemma_fails_the_other_way_too() -> None:
     The rank is K, so that the grow trigger rests as the proof wants it.
     """
     config = HeadsConfig()
-    state, rank = first_controller(config, [True] * 4 + [False] * 4), 4.0
+    state, rank = first_heads(config, [True] * 4 + [False] * 4), 4.0
     weights = [0.4, 0.0005, 0.3, 0.2995, 0, 0, 0, 0]
     beta = equidistribution(weights, state.mask)
     assert state.k < rank * (1 + config.eps_prune) + beta - 1

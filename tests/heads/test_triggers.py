@@ -14,21 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incrt.config import HeadsConfig, RunConfig
-from incrt.heads.check import Controller, first_controller, is_due
+from incrt.heads.check import HeadsState, first_heads, is_due
 from incrt.heads.triggers import Decision, PaperTrigger, make_trigger
 
-Signals = Callable[[Controller], tuple[float, Sequence[float]]]
+Signals = Callable[[HeadsState], tuple[float, Sequence[float]]]
 
 
-def even(state: Controller) -> list[float]:
+def even(state: HeadsState) -> list[float]:
     return [on / state.k for on in state.mask]
 
 
 def drive(
     config: HeadsConfig, mask: Sequence[bool], steps: int, signals: Signals
-) -> list[tuple[int, Decision, Controller]]:
+) -> list[tuple[int, Decision, HeadsState]]:
     """All checks up to ``steps``: step, decision, state after it."""
-    state, checks = first_controller(config, mask), []
+    state, checks = first_heads(config, mask), []
     for step in range(1, steps + 1):
         if is_due(config, step):
             decision, state = decide(config, state, step, *signals(state))
@@ -36,11 +36,11 @@ def drive(
     return checks
 
 
-def events(checks: list[tuple[int, Decision, Controller]], action: str) -> list[int]:
+def events(checks: list[tuple[int, Decision, HeadsState]], action: str) -> list[int]:
     return [step for step, decision, _ in checks if decision.action == action]
 
 
-def always_high(state: Controller) -> tuple[float, Sequence[float]]:
+def always_high(state: HeadsState) -> tuple[float, Sequence[float]]:
     return 46.0, even(state)
 
 
@@ -82,7 +82,7 @@ def test_a_low_rank_asks_for_nothing_and_starts_the_count_anew() -> None:
 def test_growth_needs_more_than_the_threshold() -> None:
     """K (1 + eps) itself is not enough: 11 is not above 10·1.1."""
     config = HeadsConfig(delta_grow=1)
-    state = first_controller(config, [True] * 10 + [False])
+    state = first_heads(config, [True] * 10 + [False])
     assert decide(config, state, 500, 11.0, even(state))[0].action == "noop"
     assert decide(config, state, 500, 12.0, even(state))[0].action == "grow"
 
@@ -90,7 +90,7 @@ def test_growth_needs_more_than_the_threshold() -> None:
 def weak_head(share: float) -> Signals:
     """Head 1 has this share, the other active heads the rest."""
 
-    def signals(state: Controller) -> tuple[float, Sequence[float]]:
+    def signals(state: HeadsState) -> tuple[float, Sequence[float]]:
         others = (1 - share) / (state.k - 1)
         return 1.0, [share if i == 1 else others * on for i, on in enumerate(state.mask)]
 
@@ -129,7 +129,7 @@ def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
     config = HeadsConfig(eps_prune=0.9, delta_prune=1, grace=500)
     strength = [0.3, 0.1, 0.2, 0.4]
 
-    def signals(state: Controller) -> tuple[float, Sequence[float]]:
+    def signals(state: HeadsState) -> tuple[float, Sequence[float]]:
         active = [share * on for share, on in zip(strength, state.mask, strict=True)]
         return 1.0, [share / sum(active) for share in active]
 
@@ -140,7 +140,7 @@ def test_the_weakest_of_several_goes_first_and_the_strongest_never() -> None:
 
 def test_what_is_measured_of_an_inactive_head_does_not_matter() -> None:
     config = HeadsConfig(delta_prune=1, eps_prune=0.3)
-    state = first_controller(config, [True, False, True])
+    state = first_heads(config, [True, False, True])
     for stray in (float("nan"), 5.0, -1.0):
         decision, _ = decide(config, state, 500, 1.0, [0.8, stray, 0.2])
         assert (decision.action, decision.head) == ("prune", 2)
@@ -148,24 +148,24 @@ def test_what_is_measured_of_an_inactive_head_does_not_matter() -> None:
 
 def test_a_share_at_the_threshold_is_not_weak() -> None:
     config = HeadsConfig(delta_prune=1, eps_prune=0.25)
-    state = first_controller(config, [True, True])
+    state = first_heads(config, [True, True])
     assert decide(config, state, 500, 1.0, [0.75, 0.25])[0].action == "noop"
     assert decide(config, state, 500, 1.0, [0.76, 0.24])[0].action == "prune"
 
 
 def test_growth_goes_before_pruning_and_only_one_happens() -> None:
     config = HeadsConfig(delta_grow=1, delta_prune=1)
-    state = first_controller(config, [True, True, False])
+    state = first_heads(config, [True, True, False])
     decision, after = decide(config, state, 500, 46.0, [1.0, 0.0, 0.0])
     assert (decision.action, decision.head) == ("grow", 2)
     assert after.mask == (True, True, True)
     assert after.state["prune_counts"] == [0, 1, 0]  # counted, and neither acted upon nor reset
 
 
-def counted(mask: tuple[bool, ...], **counts: Any) -> Controller:
+def counted(mask: tuple[bool, ...], **counts: Any) -> HeadsState:
     """The record of a run whose trigger has counted so far."""
     zeros: dict[str, Any] = {"last_event": None, "grow_count": 0, "prune_counts": [0] * len(mask)}
-    return Controller(mask, state={**zeros, **counts})
+    return HeadsState(mask, state={**zeros, **counts})
 
 
 def test_a_check_inside_the_cooldown_neither_measures_nor_counts() -> None:
@@ -199,7 +199,7 @@ configs = st.builds(
 )
 
 
-def normalised(strength: list[float], state: Controller) -> list[float]:
+def normalised(strength: list[float], state: HeadsState) -> list[float]:
     total = sum(x for x, on in zip(strength, state.mask, strict=True) if on)
     return [x * on / total if total else on / state.k for x, on in zip(strength, state.mask, strict=True)]
 
@@ -208,7 +208,7 @@ def normalised(strength: list[float], state: Controller) -> list[float]:
 def test_under_arbitrary_signals_the_limits_hold(
     config: HeadsConfig, given_signals: list[tuple[float, list[float]]], start: int
 ) -> None:
-    state = first_controller(config, [i < start for i in range(6)])
+    state = first_heads(config, [i < start for i in range(6)])
     weak_for = [0] * 6  # counted here on its own
     asked, last_event = 0, None
     for n, (rank, strength) in enumerate(given_signals, start=1):
@@ -216,7 +216,7 @@ def test_under_arbitrary_signals_the_limits_hold(
         shares = normalised(strength, state)
         before = state
         decision, state = decide(config, before, step, rank, shares)
-        assert Controller.from_json(json.loads(json.dumps(state.to_json()))) == state
+        assert HeadsState.from_json(json.loads(json.dumps(state.to_json()))) == state
         assert config.k_min <= state.k <= 6
         assert PaperTrigger(config).can_act(step, before.mask, before.state) or decision.action == "noop"
         changed = [i for i in range(6) if state.mask[i] != before.mask[i]]
@@ -249,13 +249,13 @@ def test_under_arbitrary_signals_the_limits_hold(
 @given(given_signals=signals, cut=st.integers(0, 29))
 def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[float, list[float]]], cut: int) -> None:
     config = HeadsConfig(eps_prune=0.1, delta_prune=2, grace=500)
-    first = first_controller(config, [True] * 3 + [False] * 3)
+    first = first_heads(config, [True] * 3 + [False] * 3)
 
     def run(interrupted: bool) -> list[Decision]:
         state, decisions = first, []
         for n, (rank, strength) in enumerate(given_signals, start=1):
             if interrupted and n == cut:
-                state = Controller.from_json(json.loads(json.dumps(state.to_json())))
+                state = HeadsState.from_json(json.loads(json.dumps(state.to_json())))
             decision, state = decide(config, state, 500 * n, rank, normalised(strength, state))
             decisions.append(decision)
         return decisions
@@ -277,11 +277,11 @@ def test_a_state_written_and_read_back_goes_on_alike(given_signals: list[tuple[f
     ],
 )
 def test_a_damaged_record_is_refused_by_field(changes: dict[str, Any], message: str) -> None:
-    good = first_controller(HeadsConfig(), [True, False]).to_json()
+    good = first_heads(HeadsConfig(), [True, False]).to_json()
     with pytest.raises(ValueError, match=message):
-        Controller.from_json({**good, **changes})
+        HeadsState.from_json({**good, **changes})
     with pytest.raises(ValueError, match="has the fields"):
-        Controller.from_json([])
+        HeadsState.from_json([])
 
 
 @pytest.mark.parametrize(
@@ -301,16 +301,16 @@ def test_signals_that_cannot_be_decided_upon_are_refused(
 ) -> None:
     config = HeadsConfig()
     with pytest.raises(ValueError, match=message):
-        decide(config, first_controller(config, [True, True]), 500, rank, shares)
+        decide(config, first_heads(config, [True, True]), 500, rank, shares)
 
 
 def test_steps_that_do_not_go_on_and_masks_that_are_none_are_refused() -> None:
     config = HeadsConfig(k_min=2)
     with pytest.raises(ValueError, match="k_init >= k_min"):
-        first_controller(config, [True, False])
+        first_heads(config, [True, False])
     with pytest.raises(ValueError, match="mask must hold"):
-        first_controller(config, "abc")  # type: ignore[arg-type]
-    _, state = decide(config, first_controller(config, [True, True]), 500, 3.0, [0.5, 0.5])
+        first_heads(config, "abc")  # type: ignore[arg-type]
+    _, state = decide(config, first_heads(config, [True, True]), 500, 3.0, [0.5, 0.5])
     with pytest.raises(ValueError, match="after the latest check at 500, got 500"):
         decide(config, state, 500, 3.0, [0.5, 0.5])
     with pytest.raises(ValueError, match="step must be a number, got '1000'"):
@@ -319,10 +319,10 @@ def test_steps_that_do_not_go_on_and_masks_that_are_none_are_refused() -> None:
 
 def test_numpy_steps_and_signals_do_not_spoil_the_file() -> None:
     config, shares = HeadsConfig(delta_grow=1), np.array([1, 0], np.float32)
-    state = first_controller(config, [True, False])
+    state = first_heads(config, [True, False])
     decision, state = decide(config, state, np.int64(500), np.float64(46), shares)  # type: ignore[arg-type]
     assert decision.action == "grow"
-    assert Controller.from_json(json.loads(json.dumps(state.to_json()))) == state
+    assert HeadsState.from_json(json.loads(json.dumps(state.to_json()))) == state
 
 
 def test_an_event_is_possible_only_at_the_last_confirmation() -> None:

@@ -6,13 +6,13 @@ import numpy as np
 
 from incrt.config import HeadsConfig
 from incrt.heads.certificates import Evidence, PruneMeasures
-from incrt.heads.check import Check, Controller, Measured, Watched, check_run
+from incrt.heads.check import Check, HeadsState, Measured, Watched, check_run
 from incrt.heads.triggers import Decision, PaperTrigger, Trigger
 
 
 def check_record(
-    trigger: Trigger, controller: Controller, step: int, rank: float | None, shares: Sequence[float] | None
-) -> tuple[Check, Controller]:
+    trigger: Trigger, controller: HeadsState, step: int, rank: float | None, shares: Sequence[float] | None
+) -> tuple[Check, HeadsState]:
     """One check with these signals."""
 
     def measure() -> Measured:
@@ -28,8 +28,8 @@ def check_record(
 
 
 def decide(
-    config: HeadsConfig, controller: Controller, step: int, rank: float | None, shares: Sequence[float] | None
-) -> tuple[Decision, Controller]:
+    config: HeadsConfig, controller: HeadsState, step: int, rank: float | None, shares: Sequence[float] | None
+) -> tuple[Decision, HeadsState]:
     """What the paper's rule decides."""
     check, after = check_record(PaperTrigger(config), controller, step, rank, shares)
     return check.decision, after

@@ -64,6 +64,8 @@ class Law(NamedTuple):
     model: Robot
     payload: Array
     box: Box
+    tanh_velocity: Array
+    """v0 of controllers that feed a friction model forward."""
     torque_limit: Array
 
     def in_rows(self) -> "Law":
@@ -111,5 +113,6 @@ def make_law(config: TaskConfig, robot: Robot, dtype: Any = jnp.float32) -> Law:
         model=robot if config.model is None else make_robot("model", config, dtype),
         payload=jnp.asarray(config.payload_nominal, dtype),
         box=Box(corner(0), corner(1)),
+        tanh_velocity=jnp.asarray(config.tanh_velocity, dtype),
         torque_limit=torque_limit_of(robot, dtype) if limit is None else jnp.asarray(limit, dtype),
     )

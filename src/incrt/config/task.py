@@ -105,6 +105,9 @@ class TaskConfig(Configuration):
     eta_max: tuple[float, ...] = setting(
         (25.0, 20.0), per_joint(NON_NEGATIVE), "Largest feed-forward torque of each joint.", "N m"
     )
+    tanh_velocity: float = setting(
+        0.05, POSITIVE, "v0: velocity on which a friction model tanh(dq/v0), without stick, changes its sign.", "rad/s"
+    )
     torque_limit: tuple[float, ...] | None = setting(
         None, optional(per_joint(POSITIVE)), "Largest torque of each joint; None for the robot's own.", "N m"
     )

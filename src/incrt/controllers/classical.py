@@ -14,9 +14,6 @@ from incrt.arm.plant import control_step, mass_times
 from incrt.arm.task import Params
 from incrt.controllers.base import ControllerInput
 
-SMOOTHING = 0.05
-"""Velocity on which a friction model without stick turns from one sign to the other, in tanh(dq/v0) [rad/s]."""
-
 
 class Constant(NamedTuple):
     """The same gains at every step: the baseline, and the best constant point of the box."""
@@ -45,7 +42,7 @@ class FeedForward(NamedTuple):
 
     def act(self, params: Params, memory: None, seen: ControllerInput) -> tuple[Gains, None]:
         dq_d = seen.target.dq
-        friction = self.coulomb * jnp.tanh(dq_d / SMOOTHING) + self.viscous * dq_d
+        friction = self.coulomb * jnp.tanh(dq_d / params.law.tanh_velocity) + self.viscous * dq_d
         return self.gains._replace(eta=cut(params, friction)), None
 
 
@@ -104,7 +101,7 @@ class Adaptive(NamedTuple):
         one = jnp.ones_like(law.payload)
         heavy, light = (law.model.mass_and_bias(seen.q, 0 * seen.dq, payload)[0] for payload in (one, 0 * one))
         per_kilogram = mass_times(heavy - light, ddq_r)
-        direction = jnp.tanh(dq_r / SMOOTHING)
+        direction = jnp.tanh(dq_r / law.tanh_velocity)
         wanted = (
             per_kilogram * memory.payload
             + direction * memory.coulomb

@@ -22,7 +22,7 @@ from incrt.engine.progress import Checkpoint, Failure, Progress, Run
 from incrt.engine.step import start
 from incrt.engine.update import Algorithm, Learner, init_learner
 from incrt.heads import certificates
-from incrt.heads.check import Controller
+from incrt.heads.check import HeadsState
 from incrt.storage.atomic import write_whole
 from incrt.storage.json import checksum
 
@@ -129,7 +129,7 @@ def _load(path: Path, identity: str, run: Run, logs: Mapping[str, int]) -> tuple
         progress = Progress(
             run=run,
             step=content["step"],
-            controller=None if content["controller"] is None else Controller.from_json(content["controller"]),
+            controller=None if content["controller"] is None else HeadsState.from_json(content["controller"]),
             ranks=content["ranks"],
             certificates=[certificates.from_json(each) for each in content["certificates"]],
             failure=None if content["failure"] is None else Failure(**content["failure"]),

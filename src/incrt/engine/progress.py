@@ -12,7 +12,7 @@ from incrt.engine.environment import Environment, dimensions
 from incrt.engine.step import Program, Record, RunState
 from incrt.engine.update import Algorithm, Losses
 from incrt.heads.certificates import Certificate
-from incrt.heads.check import Check, Controller, first_controller
+from incrt.heads.check import Check, HeadsState, first_heads
 from incrt.heads.encoders import make_encoder
 from incrt.heads.triggers import Trigger, make_trigger
 
@@ -60,7 +60,7 @@ class Progress:
 
     run: Run
     step: int = 0
-    controller: Controller | None = None
+    controller: HeadsState | None = None
     """None for an encoder whose heads do not change."""
     ranks: list[float] = field(default_factory=list)
     """Of all checks that measured one."""
@@ -78,7 +78,7 @@ class Progress:
     def finished(self) -> bool:
         return self.failure is not None or self.step >= self.run.sac.steps
 
-    def note(self, check: Check, controller: Controller) -> None:
+    def note(self, check: Check, controller: HeadsState) -> None:
         """Keep what a check left behind."""
         self.controller = controller
         if check.rank is not None:
@@ -101,7 +101,7 @@ class Checkpoint(NamedTuple):
 def first_progress(run: Run) -> Progress:
     """A run before its first step."""
     encoder = run.program().algorithm.encoder
-    controller = first_controller(run.heads, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
+    controller = first_heads(run.heads, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
     return Progress(run, controller=controller)
 
 

@@ -27,7 +27,7 @@ _ROUNDING = 1e-3
 
 
 @dataclass(frozen=True)
-class Controller:
+class HeadsState:
     """What is kept of a run between two checks; JSON in checkpoints."""
 
     mask: tuple[bool, ...]
@@ -54,7 +54,7 @@ class Controller:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     @classmethod
-    def from_json(cls, written: Any) -> "Controller":
+    def from_json(cls, written: Any) -> "HeadsState":
         """The record that :meth:`to_json` wrote; anything else is refused."""
         names = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(written, dict) or set(written) != names:
@@ -62,9 +62,9 @@ class Controller:
         return cls(**written)
 
 
-def first_controller(config: HeadsConfig, mask: Sequence[bool]) -> Controller:
+def first_heads(config: HeadsConfig, mask: Sequence[bool]) -> HeadsState:
     """What is kept before the first check."""
-    controller = Controller(tuple(mask))
+    controller = HeadsState(tuple(mask))
     config.check_start(controller.k)
     return controller
 
@@ -79,7 +79,7 @@ class Watched:
     """A run as the check finds it."""
 
     trigger: Trigger
-    controller: Controller
+    controller: HeadsState
     losses: Mapping[str, float] = field(default_factory=dict)
     """See :class:`incrt.heads.triggers.Signals`."""
     returns: float | None = None
@@ -220,7 +220,7 @@ Act = Callable[[Mapping[int, Decision]], Mapping[int, Evidence]]
 
 def check_runs(
     step: int, runs: Mapping[int, Watched], measure: Measure, act: Act
-) -> dict[int, tuple[Check, Controller]]:
+) -> dict[int, tuple[Check, HeadsState]]:
     """The check of many runs at one step, by their numbers, and what is to be kept of each until the next.
 
     A trigger that answers what makes no sense is a ValueError, before anything is changed.
@@ -240,13 +240,13 @@ def check_runs(
         mask = tuple(on != (head == decision.head) for head, on in enumerate(shown[i].mask))
         certificate = None if i not in events else _certify(step, runs[i].trigger, decision.head, evidence[i])
         check = Check(step, decision, shown[i].rank, shown[i].shares, mask, certificate)
-        found[i] = check, Controller(mask, step, state)
+        found[i] = check, HeadsState(mask, step, state)
     return found
 
 
 def check_run(
     step: int, run: Watched, measure: Callable[[], Measured], act: Callable[[Decision], Evidence]
-) -> tuple[Check, Controller]:
+) -> tuple[Check, HeadsState]:
     """The check of a single run."""
     return check_runs(step, {0: run}, lambda _: {0: measure()}, lambda events: {0: act(events[0])})[0]
 

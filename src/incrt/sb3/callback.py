@@ -19,7 +19,7 @@ from torch import Tensor
 from incrt.config import HeadsConfig
 from incrt.config import preset as named_preset
 from incrt.heads.certificates import Certificate, Evidence
-from incrt.heads.check import Check, Controller, Measured, Watched, check_run, first_controller
+from incrt.heads.check import Check, HeadsState, Measured, Watched, check_run, first_heads
 from incrt.heads.rank import effective_rank
 from incrt.heads.triggers import Decision, make_trigger
 from incrt.sb3.networks import Networks
@@ -38,7 +38,7 @@ class Memory:
 
     config: HeadsConfig
     """Of the latest training."""
-    controller: Controller
+    controller: HeadsState
     recent: deque[Context]
     """The latest contexts, of which the rank is taken."""
     generator: np.random.Generator
@@ -131,7 +131,7 @@ class RuntimeHeads(BaseCallback):
         memory: Memory | None = getattr(self.model, "runtime_heads", None)
         self.config = self._own_config if memory is None or self._is_chosen else memory.config
         self.trigger = make_trigger(self.config)
-        beginning = first_controller(self.config, self.networks.mask)
+        beginning = first_heads(self.config, self.networks.mask)
         if memory is None:
             recent: deque[Context] = deque(maxlen=self.config.tokens)
             return Memory(self.config, beginning, recent, np.random.default_rng(self.model.seed))
