@@ -88,9 +88,10 @@ def test_a_robot_that_no_body_has_is_refused(robot: Given, message: str) -> None
 def test_the_payload_must_not_undo_a_mass_matrix() -> None:
     class Lifted(NamedTuple):
         inertia: Array
-        dof = 2
-        home = jnp.zeros(2)
-        torque_limit = jnp.full(2, jnp.inf)
+
+        @property
+        def dof(self) -> int:
+            return 2
 
         def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
             return self.inertia - payload, jnp.zeros_like(dq)
