@@ -39,8 +39,7 @@ class Train(TaskOptions):
     seeds: str = "42-51"
     """Seeds, one run each: numbers and ranges, such as 42-51 or 1,5,7-9."""
     steps: Annotated[int, shown(SacConfig, "steps", " A run that is over can be made longer.")] = SacConfig.steps
-    encoder: Literal["runtime", "static", "deep", "gru", "lstm", "none"] = "runtime"
-    """Heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last observation alone."""
+    encoder: Annotated[str, shown(EncoderConfig, "encoder")] = EncoderConfig.encoder
     window: Annotated[int | None, shown(TaskConfig, "window", _AS_PRESET)] = None
     k_max: Annotated[int | None, shown(EncoderConfig, "k_max", _AS_PRESET)] = None
     k_init: Annotated[int | None, shown(EncoderConfig, "k_init", _AS_PRESET)] = None

@@ -45,7 +45,11 @@ OPTIMISER_RULES = ("carry", "rebuild")
 class EncoderConfig(Configuration):
     """The encoder. The defaults are preset ``memory``."""
 
-    encoder: str = setting("runtime", one_of(ENCODERS), "Which network.")
+    encoder: str = setting(
+        "runtime",
+        one_of(ENCODERS),
+        "Heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last observation alone.",
+    )
     k_max: int = setting(8, COUNT, "K_max: head-count cap.")
     k_init: int | None = setting(
         None, optional(COUNT), "K_init: heads active at the start; None for one in runtime and for all in static."

@@ -1,5 +1,6 @@
 """Parts that many charts are made of."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -130,7 +131,7 @@ def controller_lines(
 
     Where each variant has a task of its own there is no one line for all: the tables have them.
     """
-    dashes = dict(zip(CONTROLLERS[1:], REFERENCE_DASHES, strict=True))
+    dashes = dict(zip(CONTROLLERS[1:], itertools.cycle(REFERENCE_DASHES), strict=False))
     lines = []
     for row in view.controllers(studies, tau_z, condition):
         value, dash = row[metric], dashes.get(row["controller"])
