@@ -12,14 +12,13 @@ from incrt.runs import COMPARED, TrainedRun, reference_evaluation
 from incrt.storage.json import read_lines
 
 
-def draw_tracking(path: Path, title: str, config: TaskConfig, rollouts_by_name: Mapping[str, Rollout]) -> None:
+def draw_tracking(path: Path, title: str, config: TaskConfig, rollouts: Mapping[str, Rollout]) -> None:
     """One rollout of each controller, with the middle one of the payloads."""
     from incrt.report.figures import tracking_figure
 
     middle = len(config.eval_payloads) // 2
     rollouts = {
-        name: jax.tree.map(lambda x: x[middle * config.eval_rollouts], batch)
-        for name, batch in rollouts_by_name.items()
+        name: jax.tree.map(lambda x: x[middle * config.eval_rollouts], batch) for name, batch in rollouts.items()
     }
     title = f"{title}, tau_z = {config.tau_z:g} s, payload {config.eval_payloads[middle]:g} kg"
     tracking_figure(title, rollouts, path)

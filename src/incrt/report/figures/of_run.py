@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from incrt.report.figures.chart import Chart, Panel, Series
@@ -15,7 +16,11 @@ _OTHER = "#7f8488"
 
 
 def tracking_figure(title: str, rollouts: Mapping[str, Any], path: Path) -> None:
-    """Position, error and torque of one rollout of each controller over time, one column a joint."""
+    """Position, error and torque of each controller over time, one column a joint; of a batch of rollouts the first."""
+    rollouts = {
+        name: jax.tree.map(lambda part: part[0], each) if np.ndim(each.time) > 1 else each
+        for name, each in rollouts.items()
+    }
     joints = range(next(iter(rollouts.values())).q.shape[-1])
     rows = (("position [rad]", "q"), ("error [rad]", "e"), ("torque [N m]", "torque"))
     panels = []
@@ -27,7 +32,7 @@ def tracking_figure(title: str, rollouts: Mapping[str, Any], path: Path) -> None
             ]
             if part == "q":
                 first = next(iter(rollouts.values()))
-                series.append(_line(first.time, first.q_d[:, joint], "#000000", "recorded", dash="dash"))
+                series.append(_line(first.time, first.q_d[:, joint], "#000000", "trajectory", dash="dash"))
             panels.append(Panel(f"joint {joint + 1}", "time [s]", label, tuple(series)))
     write_png(Chart("", title, "", "", (), tuple(panels), len(joints)), path)
 
