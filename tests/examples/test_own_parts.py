@@ -48,7 +48,7 @@ def test_the_mass_matrix_of_the_robot_is_that_of_its_kinetic_energy() -> None:
     velocity = np.cumsum(
         np.asarray(arm.length)[:, None] * rate[:, None] * np.stack([-np.sin(angle), np.cos(angle)], 1), 0
     )
-    energy = np.sum((np.asarray(arm.mass) + [0, 0, 0.5]) * (velocity**2).sum(1)) + np.sum(np.asarray(arm.rotor) * dq**2)
+    energy = np.sum(np.asarray(arm.mass.at[-1].add(0.5)) * (velocity**2).sum(1)) + np.sum(np.asarray(arm.rotor) * dq**2)
     np.testing.assert_allclose(dq @ mass @ dq, energy, rtol=1e-5)
     step = 1e-3  # a free arm keeps its energy: ddq = -M^-1 bias
     turned = arm.mass_and_bias(q + step * dq, dq, jnp.asarray(0.5))[0]
