@@ -80,7 +80,7 @@ TERMS = FrictionTerms(PAIR, PAIR, PAIR)
         (Given(PAIR, TERMS._replace(damping=jnp.zeros((2, 2))), PAIR), r"one entry a joint; damping has \(2, 2\)"),
         (Given(PAIR, TERMS, jnp.zeros((1, 2))), r"one entry a joint; advance has \(1, 2\)"),
         (Given(PAIR, (PAIR, PAIR, PAIR), PAIR), r"must give FrictionTerms\(dry, damping, offset\), got \("),
-        (Stribeck(*[jnp.ones(3)] * 5, jnp.asarray(1.0)), r"the friction cannot be used \(TypeError: .*shapes"),
+        (Stribeck(*[jnp.ones(3)] * 6), r"the friction cannot be used \(TypeError: .*shapes"),
     ],
 )
 def test_a_friction_of_the_wrong_shape_is_refused(friction: Any, message: str) -> None:

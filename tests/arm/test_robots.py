@@ -12,7 +12,7 @@ from jax import Array
 from own_robots import Coupled, Pendulum
 
 from incrt.arm.plant import make_plant
-from incrt.arm.robots import make_robot
+from incrt.arm.robots import DecoupledArm, make_robot
 from incrt.arm.task import make_task
 from incrt.config import TaskConfig
 from incrt.config.registry import ROBOTS
@@ -85,18 +85,13 @@ def test_a_robot_that_no_body_has_is_refused(robot: Given, message: str) -> None
 
 
 def test_the_payload_must_not_undo_a_mass_matrix() -> None:
-    class Lifted(NamedTuple):
-        inertia: Array
-        dof = 2
-        home = jnp.zeros(2)
-        torque_limit = jnp.full(2, jnp.inf)
-
+    class Lifted(DecoupledArm):
         def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
             return self.inertia - payload, jnp.zeros_like(dq)
 
     with pytest.raises(ValueError, match=r"positive definite; at home with a payload of 1\.5 kg it is"):
-        make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.5]))))
-    make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.6]))))
+        make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.5]), jnp.zeros(2))))
+    make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.6]), jnp.zeros(2))))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +125,9 @@ def test_robots_of_one_class_are_one_batch() -> None:
     params = [make_task(config.replace(robot=robot))[1] for robot in robots]
     task = make_task(config)[0]
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *params)
-    run = partial(rollout, task, controller=Constant(params[0].law.box.upper), key=jax.random.key(0), payload=1.0)
+    run = partial(
+        rollout, task, controller=Constant(params[0].law.box.upper), key=jax.random.key(0), payload=jnp.ones(())
+    )
     batch = jax.jit(jax.vmap(lambda each: run(each).q))(stacked)
     for found, one in zip(batch, params, strict=True):
         np.testing.assert_allclose(found, jax.jit(lambda each: run(each).q)(one), atol=1e-5)

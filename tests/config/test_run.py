@@ -70,7 +70,7 @@ def test_what_does_not_fit_is_refused_by_name(changes: dict[str, Any], message: 
 def test_a_wrong_part_of_the_constructor_is_refused_by_name() -> None:
     for wrong in ({"task": {"tau": 1}}, {"task": 3}, {"heads": None}):
         with pytest.raises(ValueError, match=r"unknown field tau|must be a \w+Config or a table"):
-            RunConfig(**wrong)  # type: ignore[arg-type]
+            RunConfig(**wrong)
 
 
 @pytest.mark.parametrize("name", PRESETS)

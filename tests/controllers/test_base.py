@@ -10,6 +10,7 @@ from jax import Array
 from scipy.integrate import solve_ivp
 
 from incrt.arm.law import Gains
+from incrt.arm.robots import DecoupledArm
 from incrt.arm.task import Params, make_task
 from incrt.config import TaskConfig
 from incrt.controllers.base import ControllerInput
@@ -92,17 +93,13 @@ def test_a_torque_is_cut_to_the_limits_and_counted_as_at_them() -> None:
 
 
 def test_the_limits_of_a_robot_count_where_the_task_has_none() -> None:
-    class Limited(NamedTuple):
-        inertia: Array
-        dof = 2
-        home = jnp.zeros(2)
-        torque_limit = jnp.array([7.0, 4.0])
-
-        def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
-            return self.inertia * (1 + payload), jnp.zeros_like(dq)
+    class Limited(DecoupledArm):
+        @property
+        def torque_limit(self) -> Array:
+            return jnp.array([7.0, 4.0])
 
     controller = PD(jnp.array([1e5, 1e5]), jnp.zeros(2))
-    config = SHORT.replace(robot=Limited(jnp.array([1.0, 1.0])), initial_std=0.0)
+    config = SHORT.replace(robot=Limited(jnp.ones(2), jnp.ones(2)), initial_std=0.0)
     figures, recorded = evaluate(config, controller)
     at_limit = np.abs(np.asarray(recorded.torque)) == np.array([7.0, 4.0])
     assert figures.torque_saturation_pct == pytest.approx(100 * at_limit.mean())
