@@ -4,7 +4,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import gymnasium as gym
 import jax
@@ -17,6 +17,7 @@ from stable_baselines3.common.env_checker import check_env as sb3_check_env
 from tasks import preset_task
 
 from incrt.arm.gym import StribeckEnv
+from incrt.arm.robots import DecoupledArm
 from incrt.arm.task import make_task
 
 
@@ -288,7 +289,7 @@ def test_a_robot_whose_class_was_written_anew_is_another_one() -> None:
             def mass_and_bias(self, q: jax.Array, dq: jax.Array, payload: jax.Array) -> tuple[jax.Array, jax.Array]:
                 return factor * self.inertia, jnp.zeros_like(dq)
 
-        env = StribeckEnv(robot=Arm(jnp.ones(2)), shield=False, initial_std=0.0)
+        env = StribeckEnv(robot=Arm(jnp.ones(2), jnp.ones(2)), shield=False, initial_std=0.0)
         env.reset(seed=0)
         for _ in range(5):
             context, *_ = env.step(np.ones(6, np.float32))

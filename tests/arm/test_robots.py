@@ -12,7 +12,7 @@ from jax import Array
 from own_robots import Coupled, Pendulum
 
 from incrt.arm.plant import make_plant
-from incrt.arm.robots import make_robot
+from incrt.arm.robots import DecoupledArm, make_robot
 from incrt.arm.task import make_task
 from incrt.config import TaskConfig
 from incrt.config.registry import ROBOTS
@@ -97,8 +97,8 @@ def test_the_payload_must_not_undo_a_mass_matrix() -> None:
             return self.inertia - payload, jnp.zeros_like(dq)
 
     with pytest.raises(ValueError, match=r"positive definite; at home with a payload of 1\.5 kg it is"):
-        make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.5]))))
-    make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.6]))))
+        make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.5]), jnp.zeros(2))))
+    make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.6]), jnp.zeros(2))))
 
 
 @pytest.mark.parametrize(

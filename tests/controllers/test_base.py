@@ -10,6 +10,7 @@ from jax import Array
 from scipy.integrate import solve_ivp
 
 from incrt.arm.law import Gains
+from incrt.arm.robots import DecoupledArm
 from incrt.arm.task import Params, make_task
 from incrt.config import TaskConfig
 from incrt.controllers.base import ControllerInput
@@ -107,7 +108,7 @@ def test_the_limits_of_a_robot_count_where_the_task_has_none() -> None:
             return self.inertia * (1 + payload), jnp.zeros_like(dq)
 
     controller = PD(jnp.array([1e5, 1e5]), jnp.zeros(2))
-    config = SHORT.replace(robot=Limited(jnp.array([1.0, 1.0])), initial_std=0.0)
+    config = SHORT.replace(robot=Limited(jnp.ones(2), jnp.ones(2)), initial_std=0.0)
     figures, recorded = evaluate(config, controller)
     at_limit = np.abs(np.asarray(recorded.torque)) == np.array([7.0, 4.0])
     assert figures.torque_saturation_pct == pytest.approx(100 * at_limit.mean())
