@@ -36,10 +36,10 @@ def _comparison(view: View) -> Chart | None:
         printed = [(1, "main", RUNTIME, view.look(RUNTIME).colour)]
         printed += [(count - 1, "static", paper.STATIC, GREY)] if len(names) > 1 else []
         for index, study, variant, colour in printed:
-            if mean := paper.printed(study, variant, tau_z):
+            if theirs := paper.printed(study, variant, tau_z):
                 place = Place(places[index][0], 0.9 * places[index][1], tau_z, RUNTIME if variant == RUNTIME else "")
                 label = PAPER + ("runtime" if variant == RUNTIME else "static")
-                series.append(parts.paper_mark("bar", mean.mean, mean.half_width, colour, label, place))
+                series.append(parts.paper_mark("bar", theirs.mean, theirs.half_width, colour, label, place))
         series += parts.controller_lines(view, COMPARISON, tau_z, group - 0.46, group + 0.46)
     every_cell = [cell for cells in found.values() for cell in cells]
     return view.chart(

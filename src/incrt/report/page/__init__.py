@@ -20,6 +20,7 @@ from incrt.report.tables.table import Table, is_left
 _SIGNS: dict[Judgement, str] = {"holds": "✓", "does not hold": "✗", "cannot tell": "?"}
 _APART = ("certificates", "times")
 """Tables that stand apart from the others."""
+_ASSETS = {"style": "page.css", "script": "page.js"}
 _ONE = {"runs": "run", "studies": "study", "presets": "preset"}
 
 
@@ -65,9 +66,6 @@ def render(
         plotly=Markup(get_plotlyjs()),  # noqa: S704
         **{name: Markup((assets / file).read_text(encoding="utf-8")) for name, file in _ASSETS.items()},  # noqa: S704
     )
-
-
-_ASSETS = {"style": "page.css", "script": "page.js"}
 
 
 def _symbols(words: object) -> Markup:
