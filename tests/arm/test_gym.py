@@ -279,13 +279,7 @@ def test_a_robot_whose_class_was_written_anew_is_another_one() -> None:
     """As in a notebook: the same name and numbers, and another mass matrix; no compiled step of the first may serve."""
 
     def moved(factor: float) -> np.ndarray:
-        class Arm(NamedTuple):
-            inertia: jax.Array
-
-            @property
-            def dof(self) -> int:
-                return 2
-
+        class Arm(DecoupledArm):
             def mass_and_bias(self, q: jax.Array, dq: jax.Array, payload: jax.Array) -> tuple[jax.Array, jax.Array]:
                 return factor * self.inertia, jnp.zeros_like(dq)
 

@@ -25,10 +25,9 @@ from typing import NamedTuple, Any
 
 class Arm(NamedTuple):
     inertia: Any = jnp.array([2.0, 1.0])
-
-    @property
-    def dof(self) -> int:
-        return 2
+    dof = 2
+    home = jnp.zeros(2)
+    torque_limit = jnp.array([50.0, 30.0])
 
     def mass_and_bias(self, q, dq, payload):
         return self.inertia * (1 + payload), jnp.zeros_like(dq)
@@ -86,13 +85,7 @@ def test_a_robot_that_no_body_has_is_refused(robot: Given, message: str) -> None
 
 
 def test_the_payload_must_not_undo_a_mass_matrix() -> None:
-    class Lifted(NamedTuple):
-        inertia: Array
-
-        @property
-        def dof(self) -> int:
-            return 2
-
+    class Lifted(DecoupledArm):
         def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
             return self.inertia - payload, jnp.zeros_like(dq)
 
@@ -104,7 +97,7 @@ def test_the_payload_must_not_undo_a_mass_matrix() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("    dof = 2", "the robot cannot be used .AttributeError: .*has no attribute 'home'"),
+        ("    home = jnp.zeros(2)", "the robot cannot be used .AttributeError: .*has no attribute 'dof'"),
         ("    dof, home, torque_limit = 2, jnp.zeros(2), jnp.ones(2)\n    size = undefined", "cannot be loaded"),
     ],
 )

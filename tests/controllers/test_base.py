@@ -93,19 +93,10 @@ def test_a_torque_is_cut_to_the_limits_and_counted_as_at_them() -> None:
 
 
 def test_the_limits_of_a_robot_count_where_the_task_has_none() -> None:
-    class Limited(NamedTuple):
-        inertia: Array
-
-        @property
-        def dof(self) -> int:
-            return 2
-
+    class Limited(DecoupledArm):
         @property
         def torque_limit(self) -> Array:
             return jnp.array([7.0, 4.0])
-
-        def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
-            return self.inertia * (1 + payload), jnp.zeros_like(dq)
 
     controller = PD(jnp.array([1e5, 1e5]), jnp.zeros(2))
     config = SHORT.replace(robot=Limited(jnp.ones(2), jnp.ones(2)), initial_std=0.0)
