@@ -46,10 +46,10 @@ class LuGre(NamedTuple):
 LUGRE = LuGre(*jnp.array([[900.0, 700.0], [20.0, 15.0], [3.1, 2.1], [12.4, 8.3], [18.6, 12.4], [0.1, 0.1]]))
 
 
-def main(**changes: Any) -> None:
+def main(names: tuple[str, ...] = ("baseline", "observer", "clairvoyant"), **changes: Any) -> None:
     """How the reference controllers do, tuned on this friction; half of them know nothing of bristles."""
     task = incrt.preset("memory", task={"friction": LUGRE, "substeps": 10, **changes}).task
-    for name in ("baseline", "observer", "clairvoyant"):
+    for name in names:
         metrics, _ = incrt.evaluate(task, incrt.reference_controller(name, task))
         print(f"{name:12s} RMSE {metrics.rmse:.4f} rad, largest error {metrics.max_error:.3f} rad")
 

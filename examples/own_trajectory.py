@@ -40,7 +40,7 @@ class RandomSines(NamedTuple):
         return Target(sine, omega * cosine, -(omega**2) * sine)
 
 
-def main(**changes: Any) -> None:
+def main(names: tuple[str, ...] = ("baseline", "open_loop", "observer"), **changes: Any) -> None:
     """The open loop, which plays the mean of what was needed, is lost where every episode is another one."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "motion.csv"
@@ -48,7 +48,7 @@ def main(**changes: Any) -> None:
         family = RandomSines(jnp.array([0.5, 0.3]), jnp.array([0.5, 0.8]), jnp.array([1.5, 2.0]))
         for title, trajectory in {"CSV file": str(path), "random family": family}.items():
             task = incrt.preset("memory", task={"trajectory": trajectory, **changes}).task
-            for name in ("baseline", "open_loop", "observer"):
+            for name in names:
                 metrics, _ = incrt.evaluate(task, incrt.reference_controller(name, task))
                 print(f"{title}: {name:10s} RMSE {metrics.rmse:.4f} rad")
 
