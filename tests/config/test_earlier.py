@@ -55,7 +55,6 @@ def test_settings_of_today_are_left_as_they_are() -> None:
     ("changes", "message"),
     [
         ({"bench": {"features": "tanh_viscous"}}, "with task.features other than 'identity', which is no more"),
-        ({"bench": {"tanh_velocity": 0.1}}, "with task.tanh_velocity other than 0.05, which is no more"),
         ({"runtime": {"rank": "entropy"}}, "with heads.rank other than 'energy', which is no more"),
         ({"bench": {"gravity": 9.81}}, "unknown field gravity"),
     ],

@@ -19,7 +19,7 @@ MIDDLE = {2.0: 50}
 CONDITIONS: dict[str, dict[str, Any]] = {
     "payload 2 kg": {"eval_payloads": [2.0]},
     "payload 3 kg": {"eval_payloads": [3.0]},
-    "reference fast": {"reference": "fast"},
+    "reference fast": {"trajectory": "fast"},
     "noise high": {"noise_q": 1e-3},
     "delay 1": {"delay_steps": 1},
     "delay 3": {"delay_steps": 3},

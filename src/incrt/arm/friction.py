@@ -91,4 +91,7 @@ def make_friction(config: TaskConfig, dtype: Any = jnp.float32) -> Friction:
             raise ValueError(
                 f"the friction must give arrays of shape ({n},), one entry a joint; {name} has {np.shape(array)}"
             )
+        if not np.all(np.isfinite(array)) or (name in {"dry", "damping"} and np.any(np.asarray(array) < 0)):
+            wanted = "numbers >= 0" if name in {"dry", "damping"} else "finite numbers"
+            raise ValueError(f"the friction must give {wanted} for {name}, got {array} at rest")
     return friction

@@ -12,6 +12,7 @@ from jax import Array
 
 from incrt.config import ROBOTS, TaskConfig
 from incrt.config.registry import as_arrays, refusing
+from incrt.config.rules import COUNT
 
 
 class Robot(Protocol):
@@ -74,15 +75,19 @@ def make_robot(field: str, config: TaskConfig, dtype: Any = jnp.float32) -> Robo
 
 def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
     """Refuse a robot that has other joints than the task, or a mass matrix that no body has."""
-    if robot.dof != config.dof:
+    if COUNT(f"dof of the {field}", robot.dof) != config.dof:
         raise ValueError(f"{field} has {robot.dof} joints, but eta_max has {config.dof} entries, one a joint")
     n = robot.dof
     home = home_of(robot, dtype)
     for name, shape in {"home": home.shape, "torque_limit": torque_limit_of(robot, dtype).shape}.items():
         if shape != (n,):
             raise ValueError(f"{name} of the {field} must have shape ({n},), got {shape}")
+    if not np.all(np.asarray(torque_limit_of(robot, dtype)) > 0):
+        raise ValueError(f"torque_limit of the {field} must hold numbers > 0, got {robot.torque_limit}")  # type: ignore[attr-defined]
     for payload in config.payload_range:
         mass, bias = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
+        if not isinstance(mass, Array) or not isinstance(bias, Array):
+            raise ValueError(f"mass_and_bias of the {field} must give two arrays, got {mass!r} and {bias!r}")
         if np.shape(mass) not in {(n,), (n, n)} or np.shape(bias) != (n,):
             wanted = f"a mass matrix of shape ({n}, {n}) or ({n},) and a bias of shape ({n},)"
             raise ValueError(f"mass_and_bias of the {field} must give {wanted}, got {np.shape(mass)}, {np.shape(bias)}")

@@ -5,7 +5,7 @@
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -116,7 +116,8 @@ def spline(times: npt.ArrayLike, positions: npt.ArrayLike) -> Spline:
         )
     for row in range(len(t)):
         if not (np.isfinite(t[row]) and np.all(np.isfinite(q[row]))):
-            raise ValueError(f"a trajectory must hold finite numbers; point {row + 1} is {[t[row], *q[row]]}")
+            numbers = ", ".join(f"{x:g}" for x in (t[row], *q[row]))
+            raise ValueError(f"a trajectory must hold finite numbers; point {row + 1} is {numbers}")
         if row and t[row] <= t[row - 1]:
             raise ValueError(
                 f"the times of a trajectory must rise; point {row + 1} is at {t[row]:g} s, after {t[row - 1]:g} s"
@@ -131,12 +132,19 @@ def read_csv(path: Path | str) -> Spline:
     """The trajectory in a CSV file: a line of headings, then in each line a time [s] and one position [rad] a joint."""
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            _, *lines = csv.reader(file)
-        points = [[float(cell) for cell in line] for line in lines if line]
-        table = np.array(list(zip(*points, strict=True)))  # refuses lines of different lengths
-        return spline(table[0], table[1:].T)
+            lines = [line for line in csv.reader(file) if line]
+        points = [[float(cell) for cell in line] for line in lines[1:]]
+        _check_lines(points)
+        return spline([point[0] for point in points], [point[1:] for point in points])
     except (OSError, ValueError, IndexError, csv.Error) as error:
         raise ValueError(f"{path} holds no trajectory: {error}") from None
+
+
+def _check_lines(points: Sequence[Sequence[float]]) -> None:
+    if len(points) < 2:
+        raise ValueError("it must have a line of headings and at least two points below it")
+    if len({len(point) for point in points}) > 1:
+        raise ValueError("its lines have different numbers of cells")
 
 
 TRAJECTORIES.files[".csv"] = read_csv
@@ -157,6 +165,19 @@ def make_trajectory(config: TaskConfig, dtype: Any = jnp.float32) -> Trajectory:
         if np.shape(array) != (config.dof,):
             wanted = f"arrays of shape ({config.dof},), one entry a joint"
             raise ValueError(f"the trajectory must give {wanted}; {name} has {np.shape(array)}")
-        if not np.all(np.isfinite(array)):
-            raise ValueError(f"the trajectory must give finite numbers, got {array} for {name} at the start")
+    _check_finite(trajectory, config, dtype)
     return trajectory
+
+
+def _check_finite(trajectory: Trajectory, config: TaskConfig, dtype: Any) -> None:
+    """Refuse a trajectory that is not a number somewhere in an episode."""
+    times = config.dt * jnp.arange(config.horizon + 1, dtype=dtype)
+    with refusing("trajectory"):
+        drawn = trajectory.draw(jax.random.key(0))
+        targets = jax.vmap(lambda time: trajectory.at(drawn, time))(times)
+    for name, arrays in targets._asdict().items():
+        finite = np.all(np.isfinite(arrays), axis=-1)
+        if not np.all(finite):
+            at = float(times[int(np.argmin(finite))])
+            found = arrays[int(np.argmin(finite))]
+            raise ValueError(f"the trajectory must give finite numbers, got {found} for {name} at {at:g} s")

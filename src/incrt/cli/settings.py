@@ -40,14 +40,16 @@ class Settings:
 def setting_rows(preset_name: str) -> list[dict[str, Any]]:
     """One row a field, as the command and the documents show them."""
     config = preset(preset_name)
+    holders = {**{f"{part}.": getattr(config, part) for part in PARTS}, "": config}
     return [
         {
-            "field": f"{part}.{field.name}",
-            "value": getattr(getattr(config, part), field.name),
+            "field": f"{prefix}{field.name}",
+            "value": getattr(holder, field.name),
             "unit": field.metadata["unit"],
             "accepted": field.metadata["rule"].accepted,
             "about": field.metadata["about"],
         }
-        for part, kind in PARTS.items()
-        for field in dataclasses.fields(kind)
+        for prefix, holder in holders.items()
+        for field in dataclasses.fields(holder)
+        if "rule" in field.metadata
     ]

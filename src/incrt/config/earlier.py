@@ -16,7 +16,7 @@ _GONE: Mapping[str, Mapping[str, Any]] = {
 
 def is_earlier(settings: Mapping[str, Any]) -> bool:
     """Whether version 0.1 wrote these settings."""
-    return "bench" in settings
+    return bool(settings.keys() & _RENAMED.keys())
 
 
 def refuse_earlier(settings: Mapping[str, Any], why: str) -> None:

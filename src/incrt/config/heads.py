@@ -14,17 +14,11 @@ from incrt.config.rules import (
     NON_NEGATIVE,
     PART,
     Configuration,
-    Rule,
     documented,
     one_of,
     optional,
     setting,
 )
-
-TRIGGER = Rule(
-    TRIGGERS.rule.accepted, lambda name, value: TRIGGERS.rule(name, value() if isinstance(value, type) else value)
-)
-"""What decides at a check; a class stands for what it makes without arguments."""
 
 WITH_HEADS = ("runtime", "static")
 """Encoders that begin with ``k_init`` heads."""
@@ -91,7 +85,7 @@ class HeadsConfig(Configuration):
     own may take them or leave them.
     """
 
-    trigger: Any = setting("paper", TRIGGER, "What decides at a check whether a head is grown or pruned.")
+    trigger: Any = setting("paper", TRIGGERS.rule, "What decides at a check whether a head is grown or pruned.")
     k_min: int = setting(1, COUNT, "K_min: fewest active heads.")
     eps_grow: float = setting(0.1, NON_NEGATIVE, "How far the rank must exceed K, relative to K, to ask for a head.")
     eps_prune: float = setting(1e-3, PART, "Share below which a head is weak; share says what it is relative to.")

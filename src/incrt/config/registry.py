@@ -1,4 +1,4 @@
-"""Parts that a user may bring: robots, frictions, trajectories, triggers, encoders and controllers, each by its name.
+"""Parts that a user may bring: robots, frictions, trajectories and triggers, each by its name.
 
 A name is written once, where the part is: ``@ROBOTS.register("two_link")`` above what makes it. A configuration names
 a part, refers to one of the user's own as ``my_arm.py:Arm`` or ``package.module:Arm``, or holds it as an object.
@@ -151,7 +151,8 @@ def description(part: Any) -> Any:
     if len(leaves) == 1 and leaves[0] is part:  # no tree of arrays, as triggers are not
         numbers = json.dumps(getattr(part, "__dict__", {}), sort_keys=True, default=repr)
     else:
-        numbers = json.dumps([[f"{x:.7g}" for x in np.ravel(leaf).tolist()] for leaf in leaves])
+        values = [[f"{x:.7g}" for x in np.ravel(leaf).tolist()] for leaf in leaves]
+        numbers = json.dumps([values, str(jax.tree.structure(part))])  # what is static stands in the structure
     kind = f"{type(part).__module__}.{type(part).__qualname__}"
     return {"class": kind, "numbers": hashlib.sha256(numbers.encode()).hexdigest()[:16]}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from incrt.config.heads import EncoderConfig, HeadsConfig
-from incrt.config.rules import INDEX, Configuration, check_fields, setting
+from incrt.config.rules import INDEX, Configuration, check_fields, documented, setting
 from incrt.config.sac import SacConfig
 from incrt.config.task import TaskConfig
 
@@ -20,6 +20,7 @@ PARTS: dict[str, type[Configuration]] = {
 """The parts of a run's configuration."""
 
 
+@documented
 @dataclass(frozen=True)
 class RunConfig(Configuration):
     """All that decides a run. The defaults are preset ``memory``; :func:`incrt.preset` gives the others.

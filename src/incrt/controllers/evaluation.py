@@ -16,6 +16,7 @@ from jax import Array
 from incrt.arm.law import Gains
 from incrt.arm.task import Params, State, Task, make_task
 from incrt.config import SUCCESS_RMSE, TaskConfig
+from incrt.config.registry import refusing
 from incrt.controllers.base import Controller, ControllerInput
 from incrt.heads.context import first_context, next_context
 
@@ -53,7 +54,7 @@ class Evaluation:
     torque_saturation_pct: float
     """Share of joint-steps at the torque limit."""
     eta_saturation_pct: float
-    """Share of weight-steps with the feed-forward at its bound."""
+    """Share of joint-steps with the feed-forward at its bound."""
     shield_active_pct: float
     """Share of steps at which the shield changed the gains."""
     shield_infeasible_pct: float
@@ -157,7 +158,8 @@ def evaluate(config: TaskConfig, controller: Controller) -> tuple[Evaluation, Ro
 def check_controller(task: Task, params: Params, controller: Controller) -> None:
     """Refuse what is no controller, or gives something else than gains or a torque, by a sentence."""
     leaves = jax.tree.leaves(controller)
-    if not callable(getattr(controller, "act", None)) or not all(isinstance(leaf, Array) for leaf in leaves):
+    has_both = all(callable(getattr(controller, name, None)) for name in ("start", "act"))
+    if not has_both or not all(isinstance(leaf, Array) for leaf in leaves):
         raise ValueError(
             "controller must have start and act and be a pytree of JAX arrays, such as a NamedTuple "
             f"(see incrt.controllers.base.Controller); got {type(controller).__name__}"
@@ -169,18 +171,19 @@ def check_controller(task: Task, params: Params, controller: Controller) -> None
         memory = controller.start(params, seen)
         return memory, controller.act(params, memory, seen)
 
-    memory, found = jax.eval_shape(act, jax.random.key(0))
     name = type(controller).__name__
+    with refusing(f"controller {name}"):
+        memory, found = jax.eval_shape(act, jax.random.key(0))
     if not isinstance(found, tuple) or len(found) != 2:
         raise ValueError(f"act of {name} must give a command and the memory for the next step, got {found}")
     command, after = found
     n = task.dof
     parts = command._asdict() if isinstance(command, Gains) else {"torque": command}
     for part, array in parts.items():
-        if getattr(array, "shape", None) != (n,):
-            given = getattr(array, "shape", type(array).__name__)
+        if getattr(array, "shape", None) != (n,) or not jnp.issubdtype(array.dtype, jnp.floating):
+            given = f"{array.shape} {array.dtype}" if hasattr(array, "shape") else type(array).__name__
             raise ValueError(
-                f"act of {name} must give Gains or a torque with entries of shape ({n},); {part} has {given}"
+                f"act of {name} must give Gains or a torque with numbers of shape ({n},); {part} has {given}"
             )
     if jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), memory) != jax.tree.map(
         lambda leaf: (leaf.shape, leaf.dtype), after

@@ -22,6 +22,7 @@ import incrt.config
 from incrt.arm.law import Gains
 from incrt.arm.task import Params, Task, make_task
 from incrt.config import TaskConfig
+from incrt.config.registry import description
 from incrt.config.rules import COUNT, one_of
 from incrt.controllers.base import Controller
 from incrt.controllers.classical import Adaptive, Clairvoyant, Constant, FeedForward, Observer, OpenLoop
@@ -65,9 +66,10 @@ def tune(config: TaskConfig, build: Callable[[Params, Array], Controller], dim: 
 
     ``build`` makes a controller of a point of [-1, 1]^dim; it is compiled, so it is a function of arrays.
     """
+    dim = COUNT("dim", dim)
     task, params = make_task(config)
     check_controller(task, params, build(params, jnp.zeros(dim)))
-    found = _search(config, task, params, lambda params, _, point: build(params, point), (), COUNT("dim", dim))
+    found = _search(config, task, params, lambda params, _, point: build(params, point), (), dim)
     return build(params, jnp.asarray(found.point))
 
 
@@ -164,19 +166,27 @@ def _scores(task: Task, build: Build, params: Params, gains: Any, keys: Array, p
 
 
 def _digest(config: TaskConfig, params: Params) -> str:
-    """Identifies all that a search depends on: configuration, source text, JAX. No such controller sees a window."""
-    own = "".join(
-        _source_of(part) for part in (params.plant.robot, params.plant.friction, params.trajectory, params.law.model)
-    )
-    text = json.dumps(config.replace(window=1).to_json(), sort_keys=True) + _source() + own + jax.__version__
-    return hashlib.sha256(text.encode()).hexdigest()[:24]
+    """Identifies all that a search depends on: configuration, numbers, source texts, JAX. No controller sees a window.
+
+    A reference such as my_arm.py:ARM stays the same when the file changes, so numbers and texts count too.
+    """
+    settings = json.dumps(config.replace(window=1).to_json(), sort_keys=True)
+    parts = (params.plant.robot, params.plant.friction, params.trajectory, params.law.model)
+    own = json.dumps([description(part) for part in parts]) + "".join(map(_source_of, parts))
+    files = [
+        each.rpartition(":")[0]
+        for each in (config.robot, config.model, config.friction, config.trajectory)
+        if isinstance(each, str)
+    ]
+    texts = "".join(Path(file).read_text() for file in files if file.endswith(".py"))
+    return hashlib.sha256((settings + own + texts + _source() + jax.__version__).encode()).hexdigest()[:24]
 
 
 def _source_of(part: Any) -> str:
     """Of a class that the user may have changed."""
     try:
         return inspect.getsource(type(part))
-    except (OSError, TypeError):  # typed into a prompt
+    except (OSError, TypeError):  # typed into a prompt, or from a file that was run
         return ""
 
 

@@ -4,6 +4,7 @@ Eqs. (10) and (11) as they stand on paper: every head has matrices of its own an
 time steps, and the last time step of the result becomes the features. All K_max heads are active.
 """
 
+from dataclasses import fields
 from time import perf_counter
 
 import torch
@@ -97,7 +98,14 @@ def make_sb3(config: TaskConfig, encoder: EncoderConfig, sac: SacConfig, seed: i
         "features_extractor_kwargs": {"encoder": encoder},
         "share_features_extractor": False,
     }
-    model = make_sac(StribeckEnv(**vars(config)), sac, literal, seed, learning_starts=RANDOM_STEPS, device="cpu")
+    model = make_sac(
+        StribeckEnv(**{field.name: getattr(config, field.name) for field in fields(config)}),
+        sac,
+        literal,
+        seed,
+        learning_starts=RANDOM_STEPS,
+        device="cpu",
+    )
     model.set_logger(Logger(None, []))  # SB3's own would leave a folder behind
     return model
 

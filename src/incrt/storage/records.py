@@ -41,7 +41,7 @@ class Episodes:
     k_d: Floats
     lam: Floats
     eta: Floats
-    """One a feature and joint."""
+    """One a joint."""
     attention: Floats
     """Of the middle payload: (moments, heads, W), oldest observation first, active heads only; empty without heads."""
     attention_time: Floats
