@@ -383,7 +383,7 @@ def test_triggers_of_other_settings_are_told_apart() -> None:
 
 
 def test_what_is_no_trigger_is_refused(tmp_path: Path) -> None:
-    for wrong, message in ((3, "int has no decide"), ("other", "got 'other'"), (dict, "dict has no decide")):
+    for wrong, message in ((3, "int has no decide"), ("other", "got 'other'"), (dict, "dict is a class")):
         with pytest.raises(ValueError, match=f"trigger must be one of paper, .*{message}"):
             HeadsConfig(trigger=wrong)
     (tmp_path / "mine.py").touch()
