@@ -82,8 +82,9 @@ def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
     for name, shape in {"home": home.shape, "torque_limit": torque_limit_of(robot, dtype).shape}.items():
         if shape != (n,):
             raise ValueError(f"{name} of the {field} must have shape ({n},), got {shape}")
-    if not np.all(np.asarray(torque_limit_of(robot, dtype)) > 0):
-        raise ValueError(f"torque_limit of the {field} must hold numbers > 0, got {robot.torque_limit}")  # type: ignore[attr-defined]
+    limit = torque_limit_of(robot, dtype)
+    if not np.all(np.asarray(limit) > 0):
+        raise ValueError(f"torque_limit of the {field} must hold numbers > 0, got {limit}")
     for payload in config.payload_range:
         mass, bias = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
         if not isinstance(mass, Array) or not isinstance(bias, Array):
