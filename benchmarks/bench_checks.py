@@ -1,4 +1,4 @@
-"""What a check of the runtime controller costs beside the training between two checks.
+"""What a check of the heads costs beside the training between two checks.
 
 Run with ``python benchmarks/bench_checks.py``. For 30 runs it times one rank of the latest 1000 contexts, one set of
 shares, and the updates of the 500 steps between two checks. Updates are the engine's, without plant and replay, so

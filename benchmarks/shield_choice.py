@@ -56,7 +56,7 @@ def main() -> None:
             print(f"  {name:7s} {controller:12s}", np.max(found, axis=0).round(1))
     config = TaskConfig(tau_z=1.0)
     _, params = make_task(config)
-    enough = slack_needed(params.shield, params.law, jnp.zeros(2), jnp.asarray(config.by_joint("baseline_k_d")))
+    enough = slack_needed(params.shield, params.law, jnp.zeros((1, 2)), jnp.asarray(config.by_joint("baseline_k_d")))
     print(f"slack from which the baseline gains are admissible in every state: {enough:.1f}")
 
     shape = (64, config.horizon, config.action_dim)

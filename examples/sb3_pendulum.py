@@ -35,7 +35,7 @@ def make_env(policy: str) -> gym.Env[Any, Any]:
 
 
 def train(policy: str, seed: int, steps: int, **growth: Any) -> SAC:
-    """Train one seed; ``growth`` are settings of the runtime controller."""
+    """Train one seed; ``growth`` are settings of :class:`incrt.sb3.RuntimeHeads`."""
     heads = policy == "heads that grow"
     kwargs = incrt.sb3.policy_kwargs(k_max=4) if heads else {}
     model = SAC("MlpPolicy", make_env(policy), learning_rate=1e-3, buffer_size=20_000, policy_kwargs=kwargs, seed=seed)

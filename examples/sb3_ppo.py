@@ -35,7 +35,7 @@ def make_env(policy: str) -> gym.Env[Any, Any]:
 
 
 def train(policy: str, seed: int, steps: int, **growth: Any) -> PPO:
-    """Train one seed; ``growth`` are settings of the runtime controller."""
+    """Train one seed; ``growth`` are settings of :class:`incrt.sb3.RuntimeHeads`."""
     heads = policy == "heads that grow"
     kwargs = incrt.sb3.policy_kwargs(k_max=4, net_arch=[64, 64]) if heads else {}
     env = make_vec_env(lambda: make_env(policy), n_envs=4, seed=seed)

@@ -17,7 +17,7 @@ import incrt
 
 
 def train(folder: Path, steps: int = 10_000, **growth: Any) -> SAC:
-    """Train, and leave events.jsonl, the model and the folder of a run behind; ``growth`` is for the controller."""
+    """Train, and leave events.jsonl, the model and the folder of a run behind; ``growth`` is for RuntimeHeads."""
     env = gym.make("incrt/Stribeck-v0", tau_z=5.0)
     kwargs = incrt.sb3.policy_kwargs(k_max=8, net_arch=[64, 64])
     # Stable-Baselines3 stores every window whole, and twice: room for a million would be 1.8 GB.

@@ -1,4 +1,4 @@
-"""Phase 1 of INCRT-1L: the head count chosen before training, which the runtime controller makes unnecessary.
+"""Phase 1 of INCRT-1L: the head count chosen before training, where runtime heads find it while training.
 
 How many directions of the hidden memory matter for the tracking cost? The baseline is rolled out, the gradient of the
 cost over a window is taken with respect to the memory state at every step of it, and the leading eigenvalues of that

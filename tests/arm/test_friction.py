@@ -86,3 +86,12 @@ def test_a_friction_of_the_wrong_shape_is_refused(friction: Any, message: str) -
 def test_what_is_no_friction_is_refused_by_the_field(friction: Any) -> None:
     with pytest.raises(ValueError, match="friction must be one of stribeck, a reference"):
         TaskConfig(friction=friction)
+
+
+def test_a_friction_that_cannot_be_compiled_is_refused_before_training() -> None:
+    class Branching(Viscous):
+        def terms(self, dq: Array, z: Array, h: Array) -> FrictionTerms:
+            return super().terms(dq if dq[0] > 0 else -dq, z, h)
+
+    with pytest.raises(ValueError, match=r"the friction cannot be compiled: .* by if, while"):
+        make_task(TaskConfig(friction=Branching(jnp.ones(2))))

@@ -139,3 +139,13 @@ def test_numbers_of_a_robot_have_the_precision_of_the_task() -> None:
     assert isinstance(robot, Pendulum)
     assert robot.gravity_constant.dtype == jnp.float32
     assert list(ROBOTS) == ["two_link"]
+
+
+@pytest.mark.parametrize("body", ["np.sin(q)", "jnp.ones(2) if q[0] > 0 else jnp.ones(2)", "float(q[0]) * jnp.ones(2)"])
+def test_a_robot_that_cannot_be_compiled_is_refused_before_training(tmp_path: Path, body: str) -> None:
+    text = "import numpy as np, jax.numpy as jnp\nfrom typing import NamedTuple\nclass Arm(NamedTuple):\n    dof = 2\n"
+    (tmp_path / "arm.py").write_text(
+        f"{text}    def mass_and_bias(self, q, dq, payload):\n        return jnp.ones(2), {body}\n"
+    )
+    with pytest.raises(ValueError, match=r"the robot cannot be compiled: .*; accepted are functions of jax.numpy"):
+        make_task(TaskConfig(robot=f"{tmp_path / 'arm.py'}:Arm"))

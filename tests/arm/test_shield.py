@@ -20,6 +20,7 @@ from tasks import preset_task
 
 from incrt.arm.law import Gains, tracking_error
 from incrt.arm.plant import PlantState
+from incrt.arm.robots import DecoupledArm
 from incrt.arm.shield import (
     HalfSpace,
     Shield,
@@ -32,7 +33,7 @@ from incrt.arm.shield import (
     slack_needed,
 )
 from incrt.arm.task import State, make_task
-from incrt.arm.trajectories import Target
+from incrt.arm.trajectories import Target, spline
 from incrt.config import TaskConfig
 
 COUNT = 100_000
@@ -379,7 +380,7 @@ def test_the_slack_needed_is_the_largest_shortage_at_any_error(
     config = coupled(first, second, part, shield_friction=friction, shield_rate=rate)
     _, params = make_task(config)
     k_d = np.full(2, 30.0)
-    found = slack_needed(params.shield, params.law, jnp.zeros(2), jnp.asarray(k_d))
+    found = slack_needed(params.shield, params.law, jnp.zeros((1, 2)), jnp.asarray(k_d))
     mass = np.asarray(params.law.mass(jnp.zeros(2)), float)
 
     def shortage(s: np.ndarray) -> np.ndarray:
@@ -402,8 +403,8 @@ def test_no_slack_is_enough_where_the_gains_cannot_outrun_the_rate() -> None:
     """K_d - alpha/2 M must be positive definite; coupling alone may take that away."""
     weak = coupled(2.0, 2.0, 0.8, shield_rate=20.0)
     _, params = make_task(weak)
-    assert slack_needed(params.shield, params.law, jnp.zeros(2), jnp.full(2, 30.0)) == math.inf
-    assert slack_needed(params.shield, params.law, jnp.zeros(2), jnp.full(2, 40.0)) < math.inf
+    assert slack_needed(params.shield, params.law, jnp.zeros((1, 2)), jnp.full(2, 30.0)) == math.inf
+    assert slack_needed(params.shield, params.law, jnp.zeros((1, 2)), jnp.full(2, 40.0)) < math.inf
     with pytest.raises(ValueError, match=r"whatever its slack: baseline_k_d = 30.0 must exceed shield_rate/2 = 10"):
         make_task(weak.replace(shield=True))
 
@@ -422,3 +423,22 @@ def test_the_slack_that_a_refusal_asks_for_is_enough(first: float, second: float
 
 def test_without_a_shield_no_slack_is_asked_for() -> None:
     make_task(TaskConfig(shield_slack=0.0, shield=False))
+
+
+def test_slack_is_asked_for_along_the_trajectory_and_not_at_home_alone() -> None:
+    class Stretched(DecoupledArm):
+        """Heavier the farther its first joint has turned."""
+
+        def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
+            return self.inertia * (1 + q[0] ** 2), jnp.zeros_like(dq)
+
+    config = TaskConfig(robot=Stretched(jnp.array([4.0, 1.0]), jnp.zeros(2)), shield_slack=0.0)
+    asked, at_rest, turning = [], [[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.4, 0.0]]
+    for trajectory in ("paper", spline([0, 5], at_rest), spline([0, 5], turning)):
+        with pytest.raises(ValueError, match="admissible at home and along the trajectory") as refusal:
+            make_task(config.replace(trajectory=trajectory))
+        asked.append(float(re.findall(r"at least ([\d.]+),", str(refusal.value))[0]))
+    # With one mass matrix for both, the slack is sum F_bar^2 / (K_d - alpha/2 M) / 4.
+    at = {q: (33**2 / (30 - 5 * 4 * (1 + q**2)) + 20**2 / (30 - 5 * (1 + q**2))) / 4 for q in (0.0, 0.4)}
+    assert asked[0] > asked[2] > asked[1]
+    np.testing.assert_allclose(asked[1:], [at[0.0], at[0.4]], rtol=1e-3)

@@ -186,3 +186,12 @@ PAIR = jnp.zeros(2)
 def test_a_trajectory_that_does_not_fit_is_refused(trajectory: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_task(TaskConfig(trajectory=trajectory))
+
+
+def test_a_trajectory_that_cannot_be_compiled_is_refused_before_training() -> None:
+    class Stopping(Shifted):
+        def at(self, drawn: Any, time: Array) -> Target:
+            return super().at(drawn, time if time < 1 else jnp.ones(()))
+
+    with pytest.raises(ValueError, match=r"the trajectory cannot be compiled: .* by if, while"):
+        make_task(TaskConfig(trajectory=Stopping(jnp.ones(2))))

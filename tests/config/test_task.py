@@ -136,3 +136,5 @@ def test_unknown_preset_names_the_known_ones() -> None:
 def test_unknown_field_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"unknown field tauz; accepted: .*tau_z"):
         preset("memory", task={"tauz": 1})
+    with pytest.raises(ValueError, match=r"unknown field tauz; accepted: .*tau_z"):
+        TaskConfig(tauz=1)  # type: ignore[call-arg]

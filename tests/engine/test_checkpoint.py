@@ -42,7 +42,7 @@ def test_what_is_read_is_what_was_written(tmp_path: Path, saved: list[Checkpoint
     found = latest(tmp_path, "seed 42", small_run(42), LOGS, pytest.fail)
     assert found is not None
     (progress, state), logs = found
-    for name in ("step", "controller", "ranks", "certificates", "failure"):
+    for name in ("step", "heads_state", "ranks", "certificates", "failure"):
         assert getattr(progress, name) == getattr(saved[-1].progress, name)
     assert logs == LOGS
     for x, y in zip(*map(jax.tree.leaves, (state, saved[-1].state)), strict=True):
@@ -123,7 +123,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, saved: list[Chec
 
 @pytest.mark.parametrize(
     "change",
-    [{"controller": {}}, {"certificates": [{}]}, {"failure": {"reason": "?"}}],
+    [{"heads_state": {}}, {"certificates": [{}]}, {"failure": {"reason": "?"}}],
     ids=lambda change: next(iter(change)),
 )
 def test_content_of_another_kind_is_refused(tmp_path: Path, saved: list[Checkpoint], change: dict[str, Any]) -> None:

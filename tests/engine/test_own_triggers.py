@@ -87,7 +87,7 @@ def test_nonsense_ends_the_training_with_a_sentence_and_the_last_checkpoint_stay
     (newest,) = sorted((tmp_path / "run" / "checkpoint").glob("*60.json"))
     written = json.loads(newest.read_text())["content"]
     assert written["format"] == FORMAT
-    assert written["controller"] == {"mask": [True, False, False], "last_check": 60, "state": None}
+    assert written["heads_state"] == {"mask": [True, False, False], "last_check": 60, "state": None}
 
 
 def test_a_reference_that_cannot_be_loaded_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

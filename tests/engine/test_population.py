@@ -287,7 +287,7 @@ def test_an_encoder_without_heads_has_no_checks() -> None:
     run = small_run(42, encoder=ENCODER.replace(encoder="none"), sac=SAC.replace(steps=40))
     population, _, news = trained([run])
     assert [report.check for each in news for report in each.reports] == [None, None]
-    assert population.progress[0].controller is None
+    assert population.progress[0].heads_state is None
     assert population.progress[0].heads == 0
     assert first_progress(small_run(42, encoder=ENCODER.replace(encoder="static"))).heads == 3
 
@@ -370,5 +370,5 @@ def test_a_buffer_too_small_for_window_or_rank_is_refused() -> None:
         small_run(42, encoder=static, sac=SAC.replace(buffer=6))
 
 
-def test_a_run_begins_with_the_controller_of_its_encoder() -> None:
-    assert first_progress(small_run(42)).controller == first_heads(HEADS, [True, False, False])
+def test_a_run_begins_with_the_heads_of_its_encoder() -> None:
+    assert first_progress(small_run(42)).heads_state == first_heads(HEADS, [True, False, False])

@@ -153,7 +153,7 @@ def test_nothing_happens_where_one_answer_of_many_is_nonsense() -> None:
     with pytest.raises(ValueError, match="trigger Answers: decide returned None"):
         check_runs(10, runs, lambda all_of: dict.fromkeys(all_of, Measured(1.0, [1.0, 0.0])), acted.append)  # type: ignore[arg-type]
     assert acted == []
-    assert runs[0].controller == HeadsState((True, False))
+    assert runs[0].heads_state == HeadsState((True, False))
 
 
 # --- nonsense --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The runtime controller as a callback: when it looks, what it writes, what it remembers and what it refuses."""
+"""The check as a callback: when it looks, what it writes, what it remembers and what it refuses."""
 
 import json
 from pathlib import Path
@@ -95,7 +95,7 @@ def test_shares_are_measured_on_what_the_policy_sees(name: str, tmp_path: Path) 
     env = VecNormalize(make_env(2))
     model, callback = make_model(name, env), grower(tmp_path)
     model.learn(64, callback=callback)
-    assert model.runtime_heads.controller.k == 2
+    assert model.runtime_heads.heads_state.k == 2
     env.obs_rms.mean[:] = 1e6  # type: ignore[attr-defined]  # what is not normalised would now lie far from it
     drawn = callback._draw_contexts()  # noqa: SLF001
     assert bool((drawn.abs() >= 9).all()) == (name == "SAC")  # replay holds raw observations, which are cut at 10
@@ -124,7 +124,7 @@ def test_a_callback_that_changes_no_head_changes_nothing(tmp_path: Path) -> None
         assert_same(parameters(with_it), parameters(without))
 
 
-def test_learning_again_goes_on_with_the_same_controller(tmp_path: Path) -> None:
+def test_learning_again_goes_on_with_the_same_heads(tmp_path: Path) -> None:
     model = make_model("SAC")
     model.learn(25, callback=grower(tmp_path))
     model.learn(25, callback=grower(tmp_path))  # starts counting its steps anew
@@ -255,7 +255,7 @@ def test_a_training_with_a_trigger_of_ones_own_goes_on_as_if_it_had_not_stopped(
     assert [check.to_json() for check in parts.runtime_heads.checks] == [
         check.to_json() for check in whole.runtime_heads.checks
     ]
-    assert parts.runtime_heads.controller == whole.runtime_heads.controller
+    assert parts.runtime_heads.heads_state == whole.runtime_heads.heads_state
 
 
 def test_another_trigger_begins_with_a_state_of_its_own(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_another_trigger_begins_with_a_state_of_its_own(tmp_path: Path) -> None:
     model.learn(30, callback=grower(tmp_path))
     model.learn(10, callback=grower(tmp_path, trigger=InTurn()), reset_num_timesteps=False)
     assert [check.decision.reason for check in model.runtime_heads.checks][-1] == "turn 0"
-    assert model.runtime_heads.controller.state == {"turn": 1}
+    assert model.runtime_heads.heads_state.state == {"turn": 1}
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def test_a_model_is_evaluated_as_a_run(
     assert (run.seed, run.config.task, run.config.encoder, run.config.heads) == (7, TASK, ENCODER, callback.config)
     sac_config = run.config.sac
     assert (sac_config.steps, sac_config.hidden, sac_config.batch, sac_config.penalty) == (140, (8, 8), 16, False)
-    assert run.conclusion["heads"] == model.runtime_heads.controller.k
+    assert run.conclusion["heads"] == model.runtime_heads.heads_state.k
     assert run.conclusion["guarantees"]["all_hold"]
     assert run.conclusion["guarantees"]["grows"] == len(model.runtime_heads.certificates)
     assert (tmp_path / "run" / "events.jsonl").read_text() == (tmp_path / "events.jsonl").read_text()

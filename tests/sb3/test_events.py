@@ -141,7 +141,7 @@ def test_a_pruned_head_does_not_move_any_more(name: str, device: str, tmp_path: 
     assert certificate.step == 30
     assert certificate.holds
     assert 0 < certificate.jump <= certificate.worst_jump
-    assert model.runtime_heads.controller.k == 2
+    assert model.runtime_heads.heads_state.k == 2
     end = parameters(model)
     for each in names_of_head(model, certificate.head):
         if "target" not in each:

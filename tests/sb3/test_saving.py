@@ -48,19 +48,19 @@ def events(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["SAC", "SAC-shared", "TD3-shared", "PPO", "PPO-separate"])
-def test_heads_and_controller_travel_with_the_model(name: str, tmp_path: Path) -> None:
+def test_heads_and_their_state_travel_with_the_model(name: str, tmp_path: Path) -> None:
     model = make_model(name)
     model.learn(48, callback=grower(tmp_path))
     model.save(tmp_path / "model")
     found = type(model).load(tmp_path / "model", env=make_env(), device="cpu")
     assert_same(parameters(found), parameters(model))
-    assert found.runtime_heads.controller == model.runtime_heads.controller
-    assert found.runtime_heads.controller.k == 2
+    assert found.runtime_heads.heads_state == model.runtime_heads.heads_state
+    assert found.runtime_heads.heads_state.k == 2
     np.testing.assert_array_equal(*(each.predict(contexts, deterministic=True)[0] for each in (found, model)))
     found.set_logger(Logger(None, []))
     found.learn(32, callback=grower(tmp_path), reset_num_timesteps=False)
     assert found.runtime_heads.step == 80
-    assert found.runtime_heads.controller.k == 3
+    assert found.runtime_heads.heads_state.k == 3
 
 
 PROGRAM = """
@@ -86,7 +86,7 @@ torch.save(parameters(model), folder / "parameters.pt")
 def test_a_fresh_process_predicts_the_same_and_goes_on_to_the_bit(tmp_path: Path) -> None:
     model = make_model("SAC", k_max=6)
     model.learn(160, callback=grower(tmp_path))
-    assert model.runtime_heads.controller.k == 5
+    assert model.runtime_heads.heads_state.k == 5
     model.save(tmp_path / "model.zip")
     save(model, tmp_path / "saved")
     np.save(tmp_path / "contexts.npy", contexts)
@@ -98,7 +98,7 @@ def test_a_fresh_process_predicts_the_same_and_goes_on_to_the_bit(tmp_path: Path
     model.learn(40, callback=grower(tmp_path / "here"), reset_num_timesteps=False)
     assert_same(torch.load(tmp_path / "parameters.pt"), parameters(model))
     assert events(tmp_path / "here") == events(tmp_path)
-    assert model.runtime_heads.controller.k == 6
+    assert model.runtime_heads.heads_state.k == 6
 
 
 def test_another_k_max_is_refused_with_what_to_do(tmp_path: Path) -> None:

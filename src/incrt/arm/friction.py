@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from incrt.config import FRICTIONS, TaskConfig
-from incrt.config.registry import as_arrays, refusing
+from incrt.config.registry import as_arrays, refusing, try_compiling
 
 
 class FrictionTerms(NamedTuple):
@@ -83,6 +83,7 @@ def make_friction(config: TaskConfig, dtype: Any = jnp.float32) -> Friction:
     friction: Friction = as_arrays("friction", FRICTIONS.find("friction", value), dtype)
     with refusing("friction"):
         z, h, still = friction.start(n), jnp.asarray(config.dt, dtype), jnp.zeros(n, dtype)
+        try_compiling("friction", friction.terms, still, z, h)
         terms = friction.terms(still, z, h)
         if not isinstance(terms, FrictionTerms):
             raise ValueError(f"terms of the friction must give FrictionTerms, got {terms!r}")

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from incrt.config import ROBOTS, TaskConfig
-from incrt.config.registry import as_arrays, refusing
+from incrt.config.registry import as_arrays, refusing, try_compiling
 from incrt.config.rules import COUNT
 
 
@@ -85,6 +85,7 @@ def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
     limit = torque_limit_of(robot, dtype)
     if not np.all(np.asarray(limit) > 0):
         raise ValueError(f"torque_limit of the {field} must hold numbers > 0, got {limit}")
+    try_compiling(field, robot.mass_and_bias, home, jnp.zeros_like(home), jnp.zeros((), dtype))
     for payload in config.payload_range:
         mass, bias = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
         if not isinstance(mass, Array) or not isinstance(bias, Array):

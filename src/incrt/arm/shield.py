@@ -139,21 +139,21 @@ def project(point: Array, half_space: HalfSpace) -> tuple[Array, Array]:
     return jnp.where(jnp.sum(a * inside) >= b - rounding, inside, onto), feasible
 
 
-def slack_needed(shield: Shield, law: Law, q: Array, k_d: Array) -> float:
-    """The smallest epsilon with which K_d and eta = 0 are admissible at every velocity and error in a posture.
+def slack_needed(shield: Shield, law: Law, postures: Array, k_d: Array) -> float:
+    """The smallest epsilon with which K_d and eta = 0 are admissible at every velocity and error in these postures.
 
-    That is the largest value of sum |s_i| F_bar_i - s' A s, with A = K_d - alpha/2 M_hat: infinite unless A is positive
-    definite, else 1/4 b' A^-1 b for the worst choice of signs in b_i = +-F_bar_i.
+    In one posture that is the largest value of sum |s_i| F_bar_i - s' A s, with A = K_d - alpha/2 M_hat: infinite
+    unless A is positive definite, else 1/4 b' A^-1 b for the worst choice of signs in b_i = +-F_bar_i.
     """
-    mass = np.asarray(law.mass(q), float)
-    whole = np.diag(mass) if mass.ndim == 1 else mass
+    mass = np.asarray(jax.vmap(law.mass)(postures), float)
+    whole = mass if mass.ndim == 3 else mass[:, :, None] * np.eye(mass.shape[-1])
     a = np.diag(np.asarray(k_d, float)) - float(shield.rate) / 2 * whole
     if np.linalg.eigvalsh(a).min() <= 0:
         return math.inf
     inverse, bound = np.linalg.inv(a), np.asarray(shield.friction, float)
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=len(bound) - 1))).reshape(-1, len(bound) - 1)
     corners = bound * np.concatenate([np.ones((len(signs), 1)), signs], axis=1)  # b and -b give the same
-    return float(np.max(np.einsum("ci,ij,cj->c", corners, inverse, corners)) / 4)
+    return float(np.max(np.einsum("ci,pij,cj->pc", corners, inverse, corners)) / 4)
 
 
 def _above(number: float) -> str:
@@ -162,23 +162,27 @@ def _above(number: float) -> str:
     return f"{math.ceil(number * 10.0**digits) / 10.0**digits:.{max(digits, 0)}f}"
 
 
-def make_shield(config: TaskConfig, law: Law, q: Array, dtype: Any = jnp.float32) -> Shield:
-    """The shield with the numbers of a configuration; one that refuses the baseline's gains in a posture is refused."""
+def make_shield(config: TaskConfig, law: Law, postures: Array, dtype: Any = jnp.float32) -> Shield:
+    """The shield with the numbers of a configuration; one that refuses the baseline's gains is refused.
+
+    ``postures`` of shape (postures, n) are those in which it is looked at: the mass matrix may differ between them.
+    """
     shield = Shield(
         rate=jnp.asarray(config.shield_rate, dtype),
         friction=jnp.asarray(config.shield_friction, dtype),
         slack=jnp.asarray(config.shield_slack, dtype),
     )
     if config.shield:
-        needed = slack_needed(shield, law, q, jnp.asarray(config.by_joint("baseline_k_d")))
+        needed = slack_needed(shield, law, postures, jnp.asarray(config.by_joint("baseline_k_d")))
         if math.isinf(needed):
             raise ValueError(
                 f"the shield refuses the baseline's gains whatever its slack: baseline_k_d = {config.baseline_k_d} "
-                f"must exceed shield_rate/2 = {config.shield_rate / 2:g} 1/s times the law's mass matrix"
+                f"must exceed shield_rate/2 = {config.shield_rate / 2:g} 1/s times the law's mass matrix, at home and "
+                "along the trajectory"
             )
         if needed > config.shield_slack:
             raise ValueError(
                 f"the shield refuses the baseline's gains: shield_slack must be at least {_above(needed)}, so that "
-                f"they are admissible everywhere; got {config.shield_slack:g}"
+                f"they are admissible at home and along the trajectory; got {config.shield_slack:g}"
             )
     return shield

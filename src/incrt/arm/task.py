@@ -15,7 +15,7 @@ from jax import Array
 
 from incrt.arm.law import Gains, Law, computed_torque, make_law, tracking_error
 from incrt.arm.plant import Plant, PlantState, control_step, make_plant
-from incrt.arm.robots import home_of
+from incrt.arm.robots import Robot, home_of
 from incrt.arm.shield import Shield, ShieldResult, make_shield, shielded
 from incrt.arm.trajectories import Target, Trajectory, make_trajectory
 from incrt.config import TaskConfig
@@ -23,6 +23,8 @@ from incrt.config import TaskConfig
 FRICTION_REGIME = 0.2
 """mu_hat: the friction-regime estimate, which the paper holds constant."""
 
+_POSTURES = 50
+"""How many of an episode the shield is looked at in."""
 _TRAJECTORY_STREAM = 7
 """Folded into an episode's key for the trajectory's draw, so that the other draws stay what they are without it."""
 
@@ -252,12 +254,21 @@ def make_task(config: TaskConfig, dtype: Any = jnp.float32) -> tuple[Task, Param
     )
     plant = make_plant(config, dtype)
     law = make_law(config, plant.robot, dtype)
+    trajectory = make_trajectory(config, dtype)
     names = Params._fields[Params._fields.index("payload_range") :]
     params = Params(
         plant=plant,
-        trajectory=make_trajectory(config, dtype),
+        trajectory=trajectory,
         law=law,
-        shield=make_shield(config, law, home_of(plant.robot, dtype), dtype),
+        shield=make_shield(config, law, _postures(config, plant.robot, trajectory, dtype), dtype),
         **{name: jnp.asarray(getattr(config, name), dtype) for name in names},
     )
     return task, params
+
+
+def _postures(config: TaskConfig, robot: Robot, trajectory: Trajectory, dtype: Any) -> Array:
+    """Where the arm will be: at home, and along one episode's trajectory."""
+    drawn = trajectory.draw(jax.random.key(0))
+    times = jnp.linspace(0, config.horizon * config.dt, _POSTURES, dtype=dtype)
+    along = jax.vmap(lambda time: trajectory.at(drawn, time).q)(times)
+    return jnp.concatenate([home_of(robot, dtype)[None], along])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from jax import Array
 
 from incrt.config import TRAJECTORIES, TaskConfig
-from incrt.config.registry import as_arrays, refusing
+from incrt.config.registry import as_arrays, refusing, try_compiling
 
 
 class Target(NamedTuple):
@@ -157,8 +157,10 @@ def make_trajectory(config: TaskConfig, dtype: Any = jnp.float32) -> Trajectory:
         made: Trajectory = TRAJECTORIES[value](config, dtype)
         return made
     trajectory: Trajectory = as_arrays("trajectory", TRAJECTORIES.find("trajectory", value), dtype)
+    key, start = jax.random.key(0), jnp.zeros((), dtype)
+    try_compiling("trajectory", lambda key, time: trajectory.at(trajectory.draw(key), time), key, start)
     with refusing("trajectory"):
-        target = trajectory.at(trajectory.draw(jax.random.key(0)), jnp.zeros((), dtype))
+        target = trajectory.at(trajectory.draw(key), start)
     if not isinstance(target, Target):
         raise ValueError(f"the trajectory must give Target(q, dq, ddq) at a time, got {target!r}")
     for name, array in target._asdict().items():

@@ -42,7 +42,7 @@ class RunStudy:
     out: Path
     """Folder for studies and their runs. Studies in one folder share the runs that they have in common."""
     preset: Literal["memory", "paper"] = "memory"
-    """Task, encoder and runtime controller that belong together."""
+    """Task, encoder, heads and training that belong together."""
     seeds: str | None = None
     """Train these seeds, one run each a variant and regime, such as 42-51 or 1,5,7-9. They stay in the study, for all
     its variants. If not given, the study's own and those that were asked for before."""

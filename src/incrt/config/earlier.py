@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from incrt.config.registry import LostPart
 from incrt.config.run import PARTS, RunConfig
 
 _RENAMED = {"bench": "task", "runtime": "heads"}
@@ -51,13 +52,14 @@ def translated_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 def read_settings(settings: Mapping[str, Any], kind: type[RunConfig] = RunConfig, **others: Any) -> RunConfig:
     """The configuration that :meth:`RunConfig.to_json` wrote, in this version or an earlier one."""
     found = translated(settings)
-    for part in ("task", "heads"):
-        for name, value in found[part].items():
-            if isinstance(value, Mapping):
-                raise ValueError(
-                    f"its {name} is an object of the user's own ({value.get('class')}), which no file holds; "
-                    f"training with a reference such as my_file.py:NAME as {name} makes a run that can be read again"
-                )
+    for name, value in found["task"].items():
+        if isinstance(value, Mapping):
+            raise ValueError(
+                f"its {name} is an object of the user's own ({value.get('class')}), which no file holds; "
+                f"training with a reference such as my_file.py:NAME as {name} makes a run that can be read again"
+            )
+    if isinstance(trigger := found["heads"].get("trigger"), Mapping):
+        found["heads"] = {**found["heads"], "trigger": LostPart(trigger)}  # no evaluation asks it
     return kind(**{part: found[part] for part in PARTS}, **others)
 
 

@@ -98,6 +98,22 @@ def as_arrays(field: str, part: Any, dtype: Any) -> Any:
     return jax.tree.map(cast, part)
 
 
+class LostPart:
+    """Stands for a part that was an object: a file holds its description alone, so it cannot be used again."""
+
+    def __init__(self, described: Any) -> None:
+        self.described = described
+
+    def decide(self, *_: Any) -> Any:
+        """A trigger is asked for nothing else; what was trained by it can still be evaluated."""
+        kind = self.described.get("class")
+        raise ValueError(f"it was an object of the user's own ({kind}), which no file holds; give it again")
+
+
+_TRACED = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError)
+"""What JAX raises where Python wants to know a number that only the compiled program will know."""
+
+
 @contextmanager
 def refusing(field: str) -> Iterator[None]:
     """While a part of the user's own is tried: whatever it raises becomes a sentence that names the field."""
@@ -105,9 +121,20 @@ def refusing(field: str) -> Iterator[None]:
         yield
     except ValueError:
         raise
+    except _TRACED as error:
+        raise ValueError(
+            f"the {field} cannot be compiled: it gives its arguments to NumPy, or decides on them by if, while or "
+            "float(); accepted are functions of jax.numpy, such as jnp.where"
+        ) from error
     except Exception as error:
         why = next(iter(str(error).splitlines()), "")
         raise ValueError(f"the {field} cannot be used ({type(error).__name__}: {why})") from error
+
+
+def try_compiling(field: str, function: Callable[..., Any], *arguments: Any) -> None:
+    """Refuse a function of a part that Python runs and that training could not compile."""
+    with refusing(field):
+        jax.eval_shape(lambda *given: (function(*given), 0.0)[1], *arguments)
 
 
 def is_reference(value: str) -> bool:
@@ -147,6 +174,8 @@ def description(part: Any) -> Any:
     """
     if part is None or isinstance(part, str):
         return part
+    if isinstance(part, LostPart):
+        return part.described
     leaves = jax.tree.leaves(part)
     if len(leaves) == 1 and leaves[0] is part:  # no tree of arrays, as triggers are not
         numbers = json.dumps(getattr(part, "__dict__", {}), sort_keys=True, default=repr)

@@ -39,6 +39,10 @@ def setting(default: Any, rule: Rule[Any], about: str, unit: str = "") -> Any:
 class Configuration:
     """A frozen dataclass whose fields are checked by the rules that they are declared with."""
 
+    def __new__(cls, *_: Any, **fields: Any) -> Self:
+        check_fields(cls, fields)  # before __init__, whose own error for an unknown name says nothing of the known ones
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if rule := field.metadata.get("rule"):

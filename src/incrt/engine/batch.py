@@ -65,17 +65,17 @@ class Stack:
         # Heads whose output is not finite end the run at its next action.
         runs = {i: run for i, run in self._watched(metrics).items() if np.all(np.isfinite(seen.shares[i]))}
         checks: dict[int, Check] = {}
-        for i, (check, controller) in check_runs(step, runs, partial(self._measure, seen), self._act).items():
-            self.members[i].note(check, controller)
+        for i, (check, heads_state) in check_runs(step, runs, partial(self._measure, seen), self._act).items():
+            self.members[i].note(check, heads_state)
             checks[i] = check
         return checks
 
     def _watched(self, metrics: Mapping[int, Metrics] | None = None) -> dict[int, Watched]:
         """The runs that have checks and can go on."""
         return {
-            i: Watched(each.run.trigger, each.controller, **(metrics[i].signals() if metrics else {}))
+            i: Watched(each.run.trigger, each.heads_state, **(metrics[i].signals() if metrics else {}))
             for i, each in enumerate(self.members)
-            if each.failure is None and each.controller is not None
+            if each.failure is None and each.heads_state is not None
         }
 
     def _measure(self, seen: Look, wanted: Sequence[int]) -> dict[int, Measured]:

@@ -26,9 +26,9 @@ from incrt.heads.check import HeadsState
 from incrt.storage.atomic import write_whole
 from incrt.storage.json import checksum
 
-FORMAT = 2
+FORMAT = 3
 """Raised when what a checkpoint holds changes."""
-_WRITTEN_BY = {1: "incrt 0.1"}
+_WRITTEN_BY = {1: "incrt 0.1", 2: "incrt 0.2 before its release"}
 """Which version wrote an earlier format."""
 
 _KEPT = 2
@@ -51,7 +51,7 @@ def save(folder: Path, identity: str, saved: Checkpoint, logs: Mapping[str, int]
         "tensors": hashlib.sha256(tensors).hexdigest(),
         "logs": dict(logs),
         "step": progress.step,
-        "controller": None if progress.controller is None else progress.controller.to_json(),
+        "heads_state": None if progress.heads_state is None else progress.heads_state.to_json(),
         "ranks": progress.ranks,
         "certificates": [certificates.to_json(each) for each in progress.certificates],
         "failure": None if progress.failure is None else progress.failure._asdict(),
@@ -129,7 +129,7 @@ def _load(path: Path, identity: str, run: Run, logs: Mapping[str, int]) -> tuple
         progress = Progress(
             run=run,
             step=content["step"],
-            controller=None if content["controller"] is None else HeadsState.from_json(content["controller"]),
+            heads_state=None if content["heads_state"] is None else HeadsState.from_json(content["heads_state"]),
             ranks=content["ranks"],
             certificates=[certificates.from_json(each) for each in content["certificates"]],
             failure=None if content["failure"] is None else Failure(**content["failure"]),

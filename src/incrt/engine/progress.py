@@ -60,7 +60,7 @@ class Progress:
 
     run: Run
     step: int = 0
-    controller: HeadsState | None = None
+    heads_state: HeadsState | None = None
     """None for an encoder whose heads do not change."""
     ranks: list[float] = field(default_factory=list)
     """Of all checks that measured one."""
@@ -70,17 +70,17 @@ class Progress:
     @property
     def heads(self) -> int:
         """K: active heads; 0 for an encoder that has none."""
-        if self.controller is not None:
-            return self.controller.k
+        if self.heads_state is not None:
+            return self.heads_state.k
         return self.run.encoder.heads_at_start if self.run.encoder.encoder == "static" else 0
 
     @property
     def finished(self) -> bool:
         return self.failure is not None or self.step >= self.run.sac.steps
 
-    def note(self, check: Check, controller: HeadsState) -> None:
+    def note(self, check: Check, heads_state: HeadsState) -> None:
         """Keep what a check left behind."""
-        self.controller = controller
+        self.heads_state = heads_state
         if check.rank is not None:
             self.ranks.append(check.rank)
         if check.certificate is not None:
@@ -101,8 +101,8 @@ class Checkpoint(NamedTuple):
 def first_progress(run: Run) -> Progress:
     """A run before its first step."""
     encoder = run.program().algorithm.encoder
-    controller = first_heads(run.heads, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
-    return Progress(run, controller=controller)
+    heads_state = first_heads(run.heads, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
+    return Progress(run, heads_state=heads_state)
 
 
 class Metrics(NamedTuple):

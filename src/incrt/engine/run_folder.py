@@ -195,14 +195,14 @@ def conclusion(saved: Checkpoint) -> dict[str, Any]:
     """What a run that is over came to; ``guarantees`` are those of the paper on a whole run, where it had checks."""
     progress, run = saved.progress, saved.progress.run
     guarantees = None
-    controller = progress.controller
-    if controller is not None and controller.last_check > 0 and progress.failure is None:
+    heads_state = progress.heads_state
+    if heads_state is not None and heads_state.last_check > 0 and progress.failure is None:
         # The heads may have changed at the last check, so their shares are measured anew.
         looked = _look(run.program(), shaping(run.heads), jax.tree.map(jnp.asarray, saved.state))
         shares = [float(share) for share in looked.shares]
         if all(map(math.isfinite, shares)):
             ranks, events = progress.ranks, progress.certificates
-            guarantees = conclude(run.trigger, controller.mask, ranks, shares, events).to_json()
+            guarantees = conclude(run.trigger, heads_state.mask, ranks, shares, events).to_json()
     return {
         "steps": progress.step,
         "heads": progress.heads,

@@ -58,15 +58,15 @@ class HeadsState:
         """The record that :meth:`to_json` wrote; anything else is refused."""
         names = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(written, dict) or set(written) != names:
-            raise ValueError(f"a controller has the fields {', '.join(sorted(names))}; got {written!r}")
+            raise ValueError(f"a record of the heads has the fields {', '.join(sorted(names))}; got {written!r}")
         return cls(**written)
 
 
 def first_heads(config: HeadsConfig, mask: Sequence[bool]) -> HeadsState:
     """What is kept before the first check."""
-    controller = HeadsState(tuple(mask))
-    config.check_start(controller.k)
-    return controller
+    heads_state = HeadsState(tuple(mask))
+    config.check_start(heads_state.k)
+    return heads_state
 
 
 def is_due(config: HeadsConfig, step: int) -> bool:
@@ -79,7 +79,7 @@ class Watched:
     """A run as the check finds it."""
 
     trigger: Trigger
-    controller: HeadsState
+    heads_state: HeadsState
     losses: Mapping[str, float] = field(default_factory=dict)
     """See :class:`incrt.heads.triggers.Signals`."""
     returns: float | None = None
@@ -90,11 +90,11 @@ class Watched:
 
     def can_act(self, step: int) -> bool:
         """Whether the check can come to an event."""
-        return self._asks("can_act", step, self.controller.mask, self._state())
+        return self._asks("can_act", step, self.heads_state.mask, self._state())
 
     def signals(self, step: int, measured: "Measured | None") -> Signals:
         """What its trigger is shown; None stands for what it did not want."""
-        mask, k = self.controller.mask, self.controller.k
+        mask, k = self.heads_state.mask, self.heads_state.k
         return Signals(step, k, mask, *_known(mask, measured), self.losses, self.returns)
 
     def decide(self, signals: Signals) -> tuple[Decision, Any]:
@@ -114,13 +114,13 @@ class Watched:
 
     def _sound(self, decision: Decision) -> Decision:
         """The decision with the head that it is about."""
-        mask = self.controller.mask
+        mask = self.heads_state.mask
         if decision.action not in ACTIONS or not isinstance(decision.reason, str):
             raise self._refused("decide", f"returned {decision}", f"an action among {', '.join(ACTIONS)} and a reason")
         if decision.action == "noop":
             return dataclasses.replace(decision, head=None)
         grows = decision.action == "grow"
-        if all(mask) if grows else self.controller.k == 1:
+        if all(mask) if grows else self.heads_state.k == 1:
             accepted = f"grow while one of the {len(mask)} heads is inactive" if grows else "prune while two are active"
             raise self._refused("decide", f"returned {decision}", accepted)
         try:
@@ -132,7 +132,7 @@ class Watched:
         return dataclasses.replace(decision, head=head)
 
     def _state(self) -> Any:
-        return copy.deepcopy(self.controller.state)  # a trigger may change what it is given
+        return copy.deepcopy(self.heads_state.state)  # a trigger may change what it is given
 
     def _asks(self, name: str, *arguments: Any) -> bool:
         return bool(self._call(name, *arguments)) if hasattr(self.trigger, name) else True
@@ -227,8 +227,8 @@ def check_runs(
     """
     step = COUNT("step", step)
     for run in runs.values():
-        if step <= run.controller.last_check:
-            raise ValueError(f"step must be after the latest check at {run.controller.last_check}, got {step}")
+        if step <= run.heads_state.last_check:
+            raise ValueError(f"step must be after the latest check at {run.heads_state.last_check}, got {step}")
     wanted = [i for i, run in runs.items() if run.measures(step)]
     measured = measure(wanted) if wanted else {}
     shown = {i: run.signals(step, measured.get(i)) for i, run in runs.items()}

@@ -1,4 +1,4 @@
-"""The runtime controller as a callback of Stable-Baselines3."""
+"""The check of the heads as a callback of Stable-Baselines3."""
 
 import json
 from collections import deque
@@ -38,7 +38,7 @@ class Memory:
 
     config: HeadsConfig
     """Of the latest training."""
-    controller: HeadsState
+    heads_state: HeadsState
     recent: deque[Context]
     """The latest contexts, of which the rank is taken."""
     generator: np.random.Generator
@@ -121,7 +121,7 @@ class RuntimeHeads(BaseCallback):
         normaliser = self.model.get_vec_normalize_env()
         self.memory.is_normalised |= normaliser is not None and normaliser.norm_obs
         checks = self.memory.checks
-        self._figures = checks[-1].figures() if checks else {"heads/k": self.memory.controller.k}
+        self._figures = checks[-1].figures() if checks else {"heads/k": self.memory.heads_state.k}
         self.events = self._find_events()
         write_whole(self.events, self.memory.lines().encode())
         self._say(f"checks and events go to {self.events}")
@@ -135,13 +135,13 @@ class RuntimeHeads(BaseCallback):
         if memory is None:
             recent: deque[Context] = deque(maxlen=self.config.tokens)
             return Memory(self.config, beginning, recent, np.random.default_rng(self.model.seed))
-        if memory.controller.mask != self.networks.mask:
+        if memory.heads_state.mask != self.networks.mask:
             raise ValueError(
                 f"the policy has the heads {self.networks.mask}, but model.runtime_heads remembers "
-                f"{memory.controller.mask}: they are of different trainings; del model.runtime_heads forgets it"
+                f"{memory.heads_state.mask}: they are of different trainings; del model.runtime_heads forgets it"
             )
         if type(make_trigger(memory.config)).__qualname__ != type(self.trigger).__qualname__:
-            memory.controller = replace(memory.controller, state=None)  # another trigger cannot read it
+            memory.heads_state = replace(memory.heads_state, state=None)  # another trigger cannot read it
         memory.config = self.config
         memory.recent = deque(memory.recent, maxlen=self.config.tokens)
         return memory
@@ -196,11 +196,11 @@ class RuntimeHeads(BaseCallback):
         if self.model._n_updates == memory.updates:  # noqa: SLF001  # it has no other name
             # Shares would be those of the latest check, and a new head would be silent still.
             decision = Decision("noop", "nothing was learned since the latest check that measured")
-            found = Check(step, decision, None, None, memory.controller.mask)
+            found = Check(step, decision, None, None, memory.heads_state.mask)
         else:
             returns = float(np.mean(memory.returns)) if memory.returns else None
-            run = Watched(self.trigger, memory.controller, memory.losses, returns)
-            found, memory.controller = check_run(step, run, self._measure, self._act)
+            run = Watched(self.trigger, memory.heads_state, memory.losses, returns)
+            found, memory.heads_state = check_run(step, run, self._measure, self._act)
             memory.returns = []
         memory.checks.append(found)
         with self.events.open("a") as file:

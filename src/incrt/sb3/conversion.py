@@ -46,8 +46,8 @@ def load_policy(run: Path | str, env: gym.Env[Any, Any] | VecEnv | None = None, 
     """The run in a folder, trained to its end by ``incrt train``, as a model of Stable-Baselines3.
 
     The model predicts what the policy does, and can be trained further: critic, target and temperature come from the
-    run's checkpoint; without one they begin anew, with a warning. Replay, the optimisers' moments, the runtime
-    controller and the count of steps always begin anew, so the first ``learning_starts`` actions are random.
+    run's checkpoint; without one they begin anew, with a warning. Replay, the optimisers' moments, the state
+    of the checks and the count of steps always begin anew, so the first ``learning_starts`` actions are random.
 
     :param run: the folder, or the policy.safetensors in it
     :param env: the Gymnasium form of the environment that the run was trained on; for a run of the task it is made
@@ -211,10 +211,10 @@ def _task_of(model: BaseAlgorithm) -> TaskConfig:
 
 def _guarantees(model: BaseAlgorithm, memory: Memory) -> dict[str, Any] | None:
     """The paper's guarantees on a whole run."""
-    if memory.controller.last_check == 0:
+    if memory.heads_state.last_check == 0:
         return None
     networks = Networks(model.policy)
     shares = networks.shares(networks.contexts(list(memory.recent)))
     ranks = [each.rank for each in memory.checks if each.rank is not None]
     trigger = make_trigger(memory.config)
-    return conclude(trigger, memory.controller.mask, ranks, shares, memory.certificates).to_json()
+    return conclude(trigger, memory.heads_state.mask, ranks, shares, memory.certificates).to_json()
