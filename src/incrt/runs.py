@@ -17,7 +17,7 @@ COMPARED = ("baseline", "best_constant", "clairvoyant")
 """What stands beside every learned result."""
 
 
-class _OfAnotherLibrary(RunConfig):
+class UncheckedRun(RunConfig):
     """What another library has trained: the engine may not be able to, with a smaller buffer for example."""
 
     def check_relations(self) -> None:
@@ -36,6 +36,8 @@ class TrainedRun(NamedTuple):
     """Who trained it, if it was not the engine."""
     conclusion: dict[str, Any]
     """What training came to: steps, heads, events, certificates, or the cause of a failure."""
+    changed: tuple[str, ...] = ()
+    """Files of the user's own that have changed since it was trained: what they say now may be another task."""
 
 
 def find_runs(path: Path) -> list[TrainedRun]:
@@ -64,9 +66,12 @@ def _read(folder: Path) -> TrainedRun:
         raise ValueError(f"{folder} is not trained to its end; incrt train with the same options goes on with it")
     try:
         seed = about["seed"]
-        kind = RunConfig if about.get("algorithm") is None else _OfAnotherLibrary
+        kind = RunConfig if about.get("algorithm") is None else UncheckedRun
         config = read_settings(about, kind) if seed is None else read_settings(about, kind, seed=seed)
-        return TrainedRun(folder, seed, config, about.get("algorithm"), _concluded(folder / "conclusion.json"))
+        files = config.files()
+        changed = tuple(name for name, digest in about.get("files", {}).items() if files.get(name) != digest)
+        concluded = _concluded(folder / "conclusion.json")
+        return TrainedRun(folder, seed, config, about.get("algorithm"), concluded, changed)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{folder / 'config.json'} does not describe a run: {error}") from None
 

@@ -107,6 +107,8 @@ def test_phase1_prints_the_spectrum_and_the_choice(capsys: pytest.CaptureFixture
         (["phase1", "--tau-z"], "at least one"),
         (["phase1", "--window", "0"], "window must be a whole number >= 1"),
         (["phase1", "--window", "501"], "window must be at most horizon = 500"),
+        (["phase1", "--set", "task.dt=0"], "dt must be a number > 0"),
+        (["phase1", "--friction", "mine.py:F"], "friction 'mine.py:F' cannot be loaded"),
         (["phase1", "--alpha", "1"], "alpha must be a number > 0 and < 1"),
         (["phase1", "--k-max", "0"], "k_max must be a whole number >= 1"),
     ],
@@ -125,7 +127,7 @@ def test_unknown_preset_is_refused_with_the_known_ones(capsys: pytest.CaptureFix
     with pytest.raises(SystemExit) as ended:
         main(["baselines", "--preset", "huge"])
     assert ended.value.code == 2
-    assert "memory" in capsys.readouterr().err
+    assert "preset must be one of memory, paper; got 'huge'" in capsys.readouterr().err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

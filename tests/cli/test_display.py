@@ -98,7 +98,8 @@ def test_plain_lines_say_pace_heads_events_and_returns(clock: list[float]) -> No
         display.update(population(at(80), at(40)), news)
         clock[0] += 1
         display.update(population(at(80), at(60)), News([report(1, 60, None)], []))  # too soon for another line
-    resumed, line = lines_of(text)
+    resumed, first, line = lines_of(text)
+    assert first == "training 2 runs; compiling comes first"
     assert resumed == "1 of 2 runs go on from their checkpoints"
     # 100 of 120 steps were made here, in ten seconds; 160 are left.
     assert line == (
@@ -114,7 +115,7 @@ def test_failed_runs_are_named_and_have_nothing_left_to_do(clock: list[float]) -
         display.update(population(at(0), at(0)), News([], []))
         clock[0] += 10
         display.update(population(at(40), failed), News([report(0, 40, -5.0)], []))
-    (line,) = lines_of(text)
+    _, line = lines_of(text)
     assert "10 steps/s, 0.2 min left" in line
     assert line.endswith("failed: seed-2 at step 60")
 
@@ -156,7 +157,7 @@ def test_runs_that_are_over_are_counted() -> None:
     text = io.StringIO()
     with Display([Path("seed-1"), Path("seed-2")], Console(file=text, width=200), tensorboard=False) as display:
         display.update(population(at(STEPS), at(0)), News([], []))
-    assert lines_of(text) == ["1 of 2 runs are trained already"]
+    assert lines_of(text) == ["1 of 2 runs are trained already", "training 1 run; compiling comes first"]
 
 
 def test_that_a_study_is_being_stopped_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,12 @@ import jax
 import pytest
 from small_runs import ENCODER, HEADS, RUN, SAC, small_run
 
-from incrt.engine import Population, make_job, train
+from incrt.engine import Job, Population, make_job, train
 from incrt.engine.checkpoint import FORMAT
 from incrt.engine.device_loop import Group
 from incrt.heads.check import Check
 from incrt.heads.triggers import Decision, Signals
+from incrt.runs import find_runs
 
 
 class Sums:
@@ -88,6 +89,67 @@ def test_nonsense_ends_the_training_with_a_sentence_and_the_last_checkpoint_stay
     written = json.loads(newest.read_text())["content"]
     assert written["format"] == FORMAT
     assert written["heads_state"] == {"mask": [True, False, False], "last_check": 60, "state": None}
+
+
+class Nonsense:
+    """Answers with a word."""
+
+    def decide(self, signals: Signals, state: Any) -> Any:
+        return "grow"
+
+
+def test_nonsense_of_one_run_leaves_the_others_be(tmp_path: Path) -> None:
+    def jobs() -> list[Job]:
+        bad = RUN.replace(heads={"trigger": Nonsense()})
+        return [make_job(tmp_path / "bad", bad), make_job(tmp_path / "good", RUN)]
+
+    refused: list[tuple[Path, str]] = []
+    progress = train(jobs(), "cpu", on_refused=lambda job, error: refused.append((job.folder, str(error))))
+    assert [each.finished for each in progress] == [False, True]
+    ((folder, why),) = refused
+    assert folder == tmp_path / "bad"
+    assert "trigger Nonsense: decide returned 'grow'" in why
+    assert (tmp_path / "good" / "policy.safetensors").exists()
+    with pytest.raises(ValueError, match="trigger Nonsense"):  # without on_refused, once the others are trained
+        train(jobs(), "cpu")
+
+
+def test_a_run_that_ended_before_its_first_checkpoint_makes_room_for_another(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="trigger Nonsense"):
+        train([make_job(tmp_path / "run", RUN.replace(heads={"trigger": Nonsense()}))], "cpu")
+    assert not list((tmp_path / "run").glob("checkpoint/*"))
+    (progress,) = train([make_job(tmp_path / "run", RUN.replace(heads={"trigger": Sums()}))], "cpu")
+    assert progress.finished
+    assert "Sums" in json.loads((tmp_path / "run" / "config.json").read_text())["heads"]["trigger"]["class"]
+    with pytest.raises(ValueError, match=r"holds another run, with another heads\.trigger"):
+        train([make_job(tmp_path / "run", RUN.replace(heads={"trigger": Nonsense()}))], "cpu")
+
+
+def test_a_run_whose_trigger_was_an_object_is_read_and_its_trigger_is_gone(tmp_path: Path) -> None:
+    config = RUN.replace(heads={"trigger": Sums()})
+    train([make_job(tmp_path / "run", config)], "cpu")
+    (run,) = find_runs(tmp_path / "run")
+    assert run.config.to_json() == config.to_json()
+    with pytest.raises(ValueError, match=r"an object of the user's own \(.*Sums\), which no file holds"):
+        run.config.heads.trigger.decide(None, None)
+
+
+def test_a_file_of_the_users_own_that_has_changed_since_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    text = (
+        "from incrt.heads.triggers import Decision\n"
+        "class Mine:\n    def decide(self, signals, state):\n        return Decision('noop', 'never'), state\n"
+    )
+    file.write_text(text)
+    config = RUN.replace(heads={"trigger": f"{file}:Mine"})
+    train([make_job(tmp_path / "run", config)], "cpu", warn=pytest.fail)
+    assert find_runs(tmp_path / "run")[0].changed == ()
+    train([make_job(tmp_path / "run", config)], "cpu", warn=pytest.fail)
+    file.write_text(f"# {text}\n{text}")
+    assert find_runs(tmp_path / "run")[0].changed == (str(file),)
+    said: list[str] = []
+    train([make_job(tmp_path / "run", config)], "cpu", warn=said.append)
+    assert said == [f"{file} has changed since the run in {tmp_path / 'run'} was begun"]
 
 
 def test_a_reference_that_cannot_be_loaded_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

@@ -167,7 +167,10 @@ def test_a_finished_run_can_be_made_longer(peaceful: Path, tmp_path: Path) -> No
     folder = tmp_path / "seed-42"
     assert train([small_job(folder, steps=100)], "cpu")[0].step == 100
     (folder / "eval.json").write_text("{}")
-    assert train([small_job(folder)], "cpu")[0].step == SAC.steps
+    kept: list[bool] = []
+    longer = train([small_job(folder)], "cpu", on_news=lambda *_: kept.append((folder / "policy.safetensors").exists()))
+    assert longer[0].step == SAC.steps
+    assert all(kept)  # an interrupt would otherwise leave no policy at all
     assert_same_run(folder, peaceful)
     assert json.loads((folder / "config.json").read_text())["sac"]["steps"] == SAC.steps
     assert not (folder / "eval.json").exists()  # it was of the shorter run

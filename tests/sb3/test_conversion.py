@@ -123,6 +123,10 @@ def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None
         ValueError, match=r"shape \(5, 11\) and acts in \(6,\); the environment has \(6, 11\) and \(6,\)"
     ):
         load_policy(tmp_path, env=StribeckEnv(**{**FIELDS, "window": 6}))
+    own = {**about, "task": {**about["task"], "robot": {"class": "mine.Arm", "numbers": "0"}}}
+    (tmp_path / "config.json").write_text(json.dumps(own))
+    with pytest.raises(ValueError, match=r"its robot is an object of the user's own \(mine.Arm\), which no file holds"):
+        load_policy(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({**about, "algorithm": "SB3 TD3"}))
     with pytest.raises(ValueError, match="was trained by SB3 TD3; load the model that was saved there"):
         load_policy(tmp_path)

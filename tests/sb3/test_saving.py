@@ -1,6 +1,7 @@
 """What is saved of a training of Stable-Baselines3 is all of it: it goes on to the bit, in another process too."""
 
 import json
+import pickle
 import random
 import subprocess
 import sys
@@ -297,7 +298,13 @@ def test_what_is_not_a_saved_training_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nowhere holds no training that incrt.sb3.save wrote"):
         load(tmp_path / "nowhere")
     save(make_model("SAC"), tmp_path)
-    (tmp_path / "000001" / "rest.pkl").write_bytes(b"")
+    rest = tmp_path / "000001" / "rest.pkl"
+    written = pickle.loads(rest.read_bytes())  # noqa: S301
+    for found, writer in (({}, "incrt 0.1"), ({"format": 1}, "another version of incrt")):
+        rest.write_bytes(pickle.dumps({**{name: written[name] for name in written if name != "format"}, **found}))
+        with pytest.raises(ValueError, match=rf"{writer} wrote .*000001; this version cannot go on with it"):
+            load(tmp_path)
+    rest.write_bytes(b"")
     with pytest.raises(ValueError, match=r"000001 cannot be read \(EOFError"):
         load(tmp_path)
     with pytest.raises(ValueError, match="steps must be a whole number >= 1"):

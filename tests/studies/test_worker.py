@@ -494,6 +494,24 @@ def test_bad_input_is_refused_by_name(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("part", "why"),
+    [
+        ('task.robot = "nowhere.py:Arm"', "variant 'own': robot 'nowhere.py:Arm' cannot be loaded"),
+        ('heads.trigger = "json:JSONDecoder"', "variant 'own': trigger 'json:JSONDecoder' must be one of paper"),
+    ],
+)
+def test_parts_of_ones_own_are_tried_before_the_study_is_entered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], part: str, why: str
+) -> None:
+    (tmp_path / "mine.toml").write_text(SMALL.replace("grown = {}", f"grown = {{}}\nown.{part}"))
+    with pytest.raises(SystemExit) as ended:
+        main(["study", "run", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "out"), "--device", "cpu"])
+    assert ended.value.code == 2
+    assert why in capsys.readouterr().err.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 def test_a_study_that_was_killed_is_the_same_to_the_bit() -> None:
     """Two kills here; ``python benchmarks/study_kill.py`` has twenty."""

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from incrt.arm.task import make_task
 from incrt.cli.figures import draw_tracking
-from incrt.cli.options import Conditions, given, with_settings
+from incrt.cli.options import PRESET, Conditions, given, with_settings
 from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_file, print_json
 from incrt.config import TaskConfig, preset
 from incrt.controllers.evaluation import Evaluation, Rollout, evaluate
@@ -26,7 +26,7 @@ class Baselines(Conditions):
     and delay change only what they are tested on.
     """
 
-    preset: Literal["memory", "paper"] = "memory"
+    preset: Annotated[str, PRESET] = "memory"
     """The task."""
     tau_z: tuple[float, ...] = (1.0, 2.0, 5.0)
     """Memory horizons [s]."""

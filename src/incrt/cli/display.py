@@ -71,6 +71,8 @@ class Display(LiveView):
             self._console.print(f"{finished} of {len(runs)} runs are trained already")
         if resumed:
             self._console.print(f"{resumed} of {len(runs)} runs go on from their checkpoints")
+        if self._live is None and finished < len(runs):
+            self._console.print(f"training {_counted(len(runs) - finished)}; compiling comes first")
 
     def _note(self, report: Report) -> None:
         if report.metrics.episode_return is not None:
@@ -98,8 +100,7 @@ class Display(LiveView):
         rate = (done - self._steps_before) / max(time.perf_counter() - (self._begun or 0), 1e-9)
         left = sum(0 if each.finished else each.run.sac.steps - each.step for each in runs)
         remaining = f"{left / rate / 60:.1f} min left" if rate > 0 else "compiling"
-        runs_word = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-        return f"{100 * done / wanted:.0f} % of {runs_word}, {rate:.0f} steps/s, {remaining}"
+        return f"{100 * done / wanted:.0f} % of {_counted(len(runs))}, {rate:.0f} steps/s, {remaining}"
 
     def _picture(self, runs: Sequence[Progress]) -> Group:
         table = Table(box=None, padding=(0, 2, 0, 0))
@@ -116,6 +117,10 @@ class Display(LiveView):
         if len(runs) > _SHOWN_RUNS:
             parts.append(Text(f"and {len(runs) - _SHOWN_RUNS} more"))
         return Group(*parts)
+
+
+def _counted(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
 
 
 def _failed(runs: Sequence[Progress]) -> list[tuple[int, Any]]:

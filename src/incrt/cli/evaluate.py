@@ -62,6 +62,9 @@ def evaluated(
     """One row a run, and before them one row a reference and regime; eval.json and figures are written on the way."""
     for run in runs:
         make_task(run.config.task.replace(**conditions))  # refuses what is wrong before any work
+        for name in run.changed:
+            words = f"{name} has changed since {run.folder} was trained: it is tested on what the file says now"
+            log.print(words, markup=False, soft_wrap=True)
     if figures_folder is not None:
         prepare_folder(figures_folder)
     beside: dict[Hashable, list[dict[str, Any]]] = {}  # by the task they were tested on

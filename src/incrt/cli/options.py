@@ -1,15 +1,16 @@
 """Options that several commands have: fields of a run's configuration, with the sentences that stand beside them."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import tyro
 
-from incrt.config import RunConfig, TaskConfig
+from incrt.config import PRESETS, RunConfig, TaskConfig
 from incrt.config.rules import Configuration, describe
 from incrt.config.run import PARTS
+from incrt.engine.population import DEVICES
 
 
 def shown(configuration: type[Configuration], name: str, more: str = "") -> Any:
@@ -17,6 +18,12 @@ def shown(configuration: type[Configuration], name: str, more: str = "") -> Any:
     return tyro.conf.arg(help=describe(configuration, name) + more)
 
 
+def choice(names: Iterable[str]) -> Any:
+    """An option that is one of these names, as its help shows it; what it is given is checked where it is used."""
+    return tyro.conf.arg(metavar=f"{{{','.join(names)}}}")
+
+
+PRESET, DEVICE = choice(PRESETS), choice(DEVICES)
 _AS_PRESET = " As in the preset if not given."
 
 

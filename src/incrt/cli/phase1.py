@@ -2,25 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from rich.console import Console
 from rich.table import Table
 
+from incrt.cli.options import PRESET, TaskOptions, given, with_settings
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import preset
 from incrt.offline import surrogate
 
 
-@dataclass(frozen=True)
-class Phase1:
+@dataclass(frozen=True, kw_only=True)
+class Phase1(TaskOptions):
     """Choose the head count before training, as INCRT-1L does: no policy is trained.
 
     The gradient of the tracking cost with respect to the hidden memory is taken along the baseline's rollouts; how many
     eigenvalues of its autocovariance make up the part alpha is the number of heads.
     """
 
-    preset: Literal["memory", "paper"] = "memory"
+    preset: Annotated[str, PRESET] = "memory"
     """The task."""
     tau_z: tuple[float, ...] = (1.0, 2.0, 5.0)
     """Memory horizons [s]."""
@@ -30,13 +31,16 @@ class Phase1:
     """Part of the sum of eigenvalues to cover."""
     k_max: int = 8
     """Most heads to choose."""
+    set: tuple[str, ...] = ()
+    """Any other field of the task, as task.FIELD=VALUE: task.eta_max=[8,5.5]. incrt settings lists them all."""
     json: bool = False
     """Print JSON and nothing else."""
 
     def run(self) -> None:
         """Print the spectrum and the choice."""
-        changes = {} if self.window is None else {"window": self.window}
-        configs = [preset(self.preset, task={"tau_z": tau_z, **changes}).task for tau_z in self.tau_z]
+        changes = {**self.task_changes, **given(window=self.window)}
+        base = with_settings(preset(self.preset), self.set, options={"task": ("tau_z", *changes)}).task
+        configs = [base.replace(**changes, tau_z=tau_z) for tau_z in self.tau_z]
         if not configs:
             raise ValueError("tau_z must name at least one memory horizon")
         rows = []

@@ -1,14 +1,19 @@
 """``incrt settings``."""
 
 import dataclasses
+import sys
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any
 
 from rich.console import Console
 
+from incrt.cli.options import PRESET
 from incrt.cli.terminal import new_table, print_json
 from incrt.config import preset
 from incrt.config.run import PARTS
+
+_PIPED = 160
+"""Columns where no terminal says how many there are: enough to find a field and its meaning in one line."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,7 @@ class Settings:
     The names are those of incrt train --set, of the tables of a study and of config.json.
     """
 
-    preset: Literal["memory", "paper"] = "memory"
+    preset: Annotated[str, PRESET] = "memory"
     """Whose values to show."""
     json: bool = False
     """Print JSON and nothing else."""
@@ -31,10 +36,10 @@ class Settings:
             return
         table = new_table(f"Settings, preset {self.preset}", ())
         for heading in ("field", "value", "unit", "accepted", "meaning"):
-            table.add_column(heading, justify="left", overflow="fold")
+            table.add_column(heading, justify="left", overflow="fold", no_wrap=heading in {"field", "unit"})
         for row in rows:
             table.add_row(row["field"], str(row["value"]), row["unit"], row["accepted"], row["about"])
-        Console().print(table)
+        Console(width=None if sys.stdout.isatty() else _PIPED).print(table)
 
 
 def setting_rows(preset_name: str) -> list[dict[str, Any]]:

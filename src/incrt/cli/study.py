@@ -1,9 +1,10 @@
 """``incrt study``: run a study, see how far it is, list those that come with the library."""
 
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
+from incrt.cli.options import DEVICE, PRESET
 from incrt.cli.study_display import StudyDisplay, failure_lines, standing_rows, status_table
 from incrt.cli.terminal import log, new_table, print_json
-from incrt.config import format_seeds, parse_seeds
+from incrt.config import RunConfig, format_seeds, parse_seeds
 from incrt.config.rules import COUNT
 from incrt.engine.population import usable_cores
 from incrt.engine.training import until_signalled
@@ -23,7 +25,7 @@ from incrt.storage.records import Command
 from incrt.studies.backend import Backend, LocalBackend
 from incrt.studies.schedule import How, Result, Schedule
 from incrt.studies.store import RunStatus, Store, standing
-from incrt.studies.study import Cell, declared_studies, load_study
+from incrt.studies.study import Cell, Study, declared_studies, load_study
 
 _GPU_BATCH = 128
 """Runs of a batch on a GPU; at a hundred it is full (docs/engine.md)."""
@@ -41,7 +43,7 @@ class RunStudy:
     """A study that comes with the library (incrt study list), or a file of your own that ends in .toml."""
     out: Path
     """Folder for studies and their runs. Studies in one folder share the runs that they have in common."""
-    preset: Literal["memory", "paper"] = "memory"
+    preset: Annotated[str, PRESET] = "memory"
     """Task, encoder, heads and training that belong together."""
     seeds: str | None = None
     """Train these seeds, one run each a variant and regime, such as 42-51 or 1,5,7-9. They stay in the study, for all
@@ -51,7 +53,7 @@ class RunStudy:
     follow. All if not given."""
     tau_z: tuple[float, ...] | None = None
     """Run these regimes alone, by the memory's time constant in seconds. All if not given."""
-    device: Literal["auto", "cpu", "gpu"] = "auto"
+    device: Annotated[str, DEVICE] = "auto"
     """Where to train; auto takes a GPU if there is one."""
     batch: int | None = None
     """Most runs that one worker trains together; 128 on a GPU and four a core on a CPU if not given."""
@@ -74,6 +76,7 @@ class RunStudy:
                 raise ValueError(f"--{name.replace('_', '-')} must be followed by at least one")
         study = load_study(self.name, self.preset, None if self.seeds is None else parse_seeds(self.seeds))
         cells, asked = study.part(self.variants or (), self.tau_z or ()), study.seeds
+        _try_own_parts(study)
         store = Store(self.out.resolve())
         begun, begin = datetime.now(UTC), time.monotonic()
         backend, how = self._arrange(store)
@@ -161,18 +164,36 @@ def _saying_so(stop: Callable[[], bool]) -> Callable[[], bool]:
     return asked
 
 
+def _try_own_parts(study: Study) -> None:
+    """Refuse a part of the user's own, such as a robot, that cannot be used, before anything is made."""
+    own = [cell for cell in study.cells if any(_with(cell, changes).own_parts() for changes in study.tests.values())]
+    program = (
+        "import json, sys; from incrt.config.earlier import read_settings; from incrt.engine.training import make_job\n"
+        "for settings in json.load(sys.stdin): make_job('.', read_settings(settings))"
+    )
+    for variant in dict.fromkeys(cell.variant for cell in own):
+        configs = [_with(cell, changes) for cell in own if cell.variant == variant for changes in study.tests.values()]
+        _asked(program, f"variant {variant!r}", json.dumps([config.to_json() for config in configs]))
+
+
+def _with(cell: Cell, changes: Mapping[str, Any]) -> RunConfig:
+    return cell.config.replace(task=dict(changes))
+
+
 def _local_device(asked: str) -> str:
-    """Where workers will train; found out in a process of its own, since whoever asks keeps a piece of the GPU."""
-    command = [
-        sys.executable,
-        "-c",
-        f"from incrt.engine.population import find_device as f; print(f({asked!r}).platform)",
-    ]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    """Where workers will train."""
+    program = f"from incrt.engine.population import find_device as f; print(f({asked!r}).platform)"
+    return "cpu" if _asked(program, "no device to train on") == "cpu" else "gpu"
+
+
+def _asked(program: str, what: str, given: str = "") -> str:
+    """What a program of a process of its own prints: whoever uses JAX on a GPU keeps a piece of it, as workers must."""
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, input=given, capture_output=True, text=True, check=False)  # noqa: S603
     if found.returncode:
-        said = found.stderr.strip().splitlines() or ["the process that looks for it died"]
-        raise ValueError(f"no device to train on: {said[-1].removeprefix('ValueError: ')}")
-    return "cpu" if found.stdout.strip() == "cpu" else "gpu"
+        said = [line for line in found.stderr.splitlines() if line.startswith("ValueError: ")]
+        raise ValueError(f"{what}: {said[-1].removeprefix('ValueError: ') if said else found.stderr.strip()[-500:]}")
+    return found.stdout.strip()
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from incrt.cli.display import Display
 from incrt.cli.evaluate import evaluated, print_results
-from incrt.cli.options import TaskOptions, given, shown, with_settings
+from incrt.cli.options import DEVICE, PRESET, TaskOptions, given, shown, with_settings
 from incrt.cli.terminal import log, prepare_folder, print_json
 from incrt.config import EncoderConfig, HeadsConfig, RunConfig, SacConfig, TaskConfig, parse_seeds, preset
 from incrt.config.heads import WITH_HEADS
@@ -33,7 +33,7 @@ class Train(TaskOptions):
 
     out: Path
     """Folder for the runs; each gets a folder seed-N in it."""
-    preset: Literal["memory", "paper"] = "memory"
+    preset: Annotated[str, PRESET] = "memory"
     """Task, encoder, heads and training that belong together."""
     tau_z: Annotated[float, shown(TaskConfig, "tau_z")] = TaskConfig.tau_z
     seeds: str = "42-51"
@@ -45,12 +45,12 @@ class Train(TaskOptions):
     k_init: Annotated[int | None, shown(EncoderConfig, "k_init", _AS_PRESET)] = None
     trigger: Annotated[str | None, shown(HeadsConfig, "trigger", _AS_PRESET)] = None
     grace: Annotated[int | None, shown(HeadsConfig, "grace", _AS_PRESET)] = None
-    share: Annotated[Literal["absolute", "relative"] | None, shown(HeadsConfig, "share", _AS_PRESET)] = None
+    share: Annotated[str | None, shown(HeadsConfig, "share", _AS_PRESET)] = None
     shield: Annotated[bool, shown(TaskConfig, "shield")] = TaskConfig.shield
     penalty: Annotated[bool, shown(SacConfig, "penalty")] = SacConfig.penalty
     set: tuple[str, ...] = ()
     """Any other field, as PART.FIELD=VALUE: task.eta_max=[8,5.5] sac.gamma=0.98. incrt settings lists them all."""
-    device: Literal["auto", "cpu", "gpu"] = "auto"
+    device: Annotated[str, DEVICE] = "auto"
     """Where to train; auto takes a GPU if there is one."""
     save_every: int = 5000
     """Steps between two checkpoints."""

@@ -9,7 +9,7 @@ import importlib
 import inspect
 import json
 import runpy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -165,6 +165,18 @@ def _run(path: str, changed: int) -> dict[str, Any]:
     """What a file defines; run once, as a class that is defined anew would need programs of its own."""
     del changed  # a file that was changed since is run again
     return runpy.run_path(path)
+
+
+def file_digests(parts: Iterable[Any]) -> dict[str, str]:
+    """Of each file that one of these parts is made of, by its path as it was given: what tells its content from others.
+
+    Only the text of the file itself is looked at, not what it imports.
+    """
+    texts = (part for part in parts if isinstance(part, str))
+    paths = {text.rpartition(":")[0] if is_reference(text) else text for text in texts}
+    return {
+        path: hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] for path in sorted(paths) if Path(path).is_file()
+    }
 
 
 def description(part: Any) -> Any:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from incrt.config.heads import EncoderConfig, HeadsConfig
+from incrt.config.registry import FRICTIONS, ROBOTS, TRAJECTORIES, TRIGGERS, file_digests
 from incrt.config.rules import INDEX, Configuration, check_fields, documented, setting
 from incrt.config.sac import SacConfig
-from incrt.config.task import TaskConfig
+from incrt.config.task import TASK_PARTS, TaskConfig
 
 PARTS: dict[str, type[Configuration]] = {
     "task": TaskConfig,
@@ -52,6 +53,16 @@ class RunConfig(Configuration):
             name: _part(name, PARTS[name], getattr(self, name), changes[name]) for name in changes if name in PARTS
         }
         return dataclasses.replace(self, **{**changes, **parts})
+
+    def own_parts(self) -> list[Any]:
+        """Those of its parts that the library does not name: references, files and objects of the user's own."""
+        parts = [*(getattr(self.task, name) for name in TASK_PARTS), self.heads.trigger]
+        named = {None, *ROBOTS, *FRICTIONS, *TRAJECTORIES, *TRIGGERS}
+        return [part for part in parts if not isinstance(part, str | None) or part not in named]
+
+    def files(self) -> dict[str, str]:
+        """The files that these are made of, each with a digest of its content."""
+        return file_digests(self.own_parts())
 
     def to_json(self) -> dict[str, Any]:
         """The parts by name, each with every field, as JSON has them; the seed is not among them."""

@@ -27,7 +27,8 @@ from incrt.config.rules import (
 SUCCESS_RMSE = 0.10
 """A policy succeeds if its evaluation RMSE is below this many radians (paper, section 6)."""
 
-_PARTS = ("robot", "model", "friction", "trajectory")
+TASK_PARTS = ("robot", "model", "friction", "trajectory")
+"""The fields that hold a part, which may be of the user's own."""
 _PER_JOINT = ("eta_max", "torque_limit", "shield_friction")
 _OF_TWO_LINK = ("inertia", "payload_inertia")
 _OF_STRIBECK = ("coulomb", "breakaway", "viscous", "memory_gain")
@@ -215,13 +216,13 @@ class TaskConfig(Configuration):
     @cached_property
     def _text(self) -> str:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return json.dumps({name: description(value) if name in _PARTS else value for name, value in fields.items()})
+        return json.dumps({name: description(value) if name in TASK_PARTS else value for name, value in fields.items()})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TaskConfig) or self._text != other._text:
             return False
         # A class that was written anew, in a notebook for example, has the same name and does something else.
-        return all(type(getattr(self, name)) is type(getattr(other, name)) for name in _PARTS)
+        return all(type(getattr(self, name)) is type(getattr(other, name)) for name in TASK_PARTS)
 
     def __hash__(self) -> int:
         return hash(self._text)

@@ -58,6 +58,11 @@ class Group:
         return [each for stack in self.stacks for each in stack.members]
 
     @property
+    def indices(self) -> list[int]:
+        """The runs' numbers in the population."""
+        return [i for stack in self.stacks for i in stack.indices]
+
+    @property
     def finished(self) -> bool:
         """Whether no run has anything left to do."""
         return self._pending is None and self._at_end

@@ -38,7 +38,9 @@ _RESULTS = ("policy.safetensors", "conclusion.json")
 _EVALUATIONS = ("eval*.json", "episodes.safetensors")
 """Written later, by who evaluates the run."""
 _LENGTH = "sac.steps"
-"""The one thing that may differ: a run that is over can be made longer."""
+"""A run that is over can be made longer."""
+_FILES = "files."
+"""Before the names of files that parts are made of. One that has changed since may still make the same part."""
 
 
 class RunFolder:
@@ -63,8 +65,7 @@ class RunFolder:
             )
         except TypeError as error:
             raise ValueError(f"about cannot be written as JSON: {error}") from None
-        unchanging = {name: value for name, value in _flat(self._about).items() if name != _LENGTH}
-        self._identity = checksum(unchanging)
+        self._identity = checksum({name: value for name, value in _flat(self._about).items() if _identifies(name)})
 
     def take(self) -> Checkpoint | None:
         """Keep others out, and find where the run stands; a folder of another run is refused.
@@ -76,6 +77,9 @@ class RunFolder:
             self._written()  # a folder of something else is left as it is
             self._lock()
             self._before, checkpoints = self._written(), self.path / "checkpoint"
+            files = self._about.get("files", {})
+            for name in (each for each, was in self._before.get("files", {}).items() if files.get(each) != was):
+                self._warn(f"{name} has changed since the run in {self.path} was begun")
             self._found = checkpoint.latest(checkpoints, self._identity, self.run, self.log_lengths(), self._warn)
             if self._found is None and any((self.path / name).exists() for name in _RESULTS):
                 raise ValueError(f"{self.path} has results but no checkpoint; remove the folder to train the run anew")
@@ -92,7 +96,8 @@ class RunFolder:
             asides = [f"{name}.*{ASIDE}" for name in ("config.json", *_RESULTS, "checkpoint/*")]
             self._remove(*asides)  # what a kill left; those of evaluations may be what another process writes now
             if saved is None or not is_over:
-                self._remove(*(f"{name}*" for name in (*_RESULTS, *_EVALUATIONS)))  # of a run that was shorter
+                # Of a run that was shorter. Its policy stays until that of the longer one takes its place.
+                self._remove("conclusion.json*", *(f"{name}*" for name in _EVALUATIONS))
             elif not all((self.path / name).exists() for name in _RESULTS):  # killed after the last checkpoint
                 self._conclude(saved)
             self._describe(self._before, step, None if is_over else maker)
@@ -140,11 +145,19 @@ class RunFolder:
             written["made_by"] = [{**each, "from_step": int(each["from_step"])} for each in written["made_by"]]
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} does not describe a run ({type(error).__name__}: {error})") from None
-        if others := [name for name in now if before.get(name) != now[name] and name != _LENGTH]:
+        others = [name for name in now if before.get(name) != now[name] and _identifies(name)]
+        if (others or length > now[_LENGTH]) and self._is_bare():
+            return {}  # nothing is lost with a run that ended before its first checkpoint
+        if others:
             raise ValueError(f"{self.path} holds another run, with another {', '.join(others)}; choose another folder")
         if length > now[_LENGTH]:
             raise ValueError(f"{self.path} holds a run of {length} steps; it can be made longer, not shorter")
         return written
+
+    def _is_bare(self) -> bool:
+        """Whether the folder has neither checkpoints nor results."""
+        kept = ("checkpoint/*", *_RESULTS, *_EVALUATIONS)
+        return not any(any(self.path.glob(pattern)) for pattern in kept)
 
     def _describe(self, written: Mapping[str, Any], step: int, maker: Mapping[str, Any] | None) -> None:
         """Bring config.json up to date: what is run, and who trained it from which step on."""
@@ -218,6 +231,11 @@ _look = jax.jit(look, static_argnums=(0, 1))
 def _digest(params: Any) -> str:
     """Stands for an environment's numbers; to seven digits, since machines differ in the last."""
     return checksum([[f"{x:.7g}" for x in np.ravel(leaf).tolist()] for leaf in jax.tree.leaves(params)])
+
+
+def _identifies(name: str) -> bool:
+    """Whether this is what tells a run from others."""
+    return name != _LENGTH and not name.startswith(_FILES)
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

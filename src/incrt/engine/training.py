@@ -33,7 +33,7 @@ def make_job(folder: Path | str, config: RunConfig) -> Job:
     """A run of the task that a configuration describes, kept in a folder."""
     environment, params = make_task(config.task)
     run = Run(config.seed, environment, params, config.task.window, config.encoder, config.heads, config.sac)
-    return Job(run, Path(folder), {"task": config.task.to_json()})
+    return Job(run, Path(folder), {"task": config.task.to_json(), "files": config.files()})
 
 
 def train(
@@ -50,8 +50,8 @@ def train(
     :param save_every: environment steps between two checkpoints of a run; checkpoints fall on checks
     :param on_news: told of every advance, and once before the first
     :param warn: told of checkpoints that cannot be used
-    :param on_refused: told of each job whose folder cannot be used, and why; the others are trained. Without it one
-        such folder is an error.
+    :param on_refused: told of each job whose folder cannot be used, or whose trigger answered nonsense, and why; the
+        others are trained. Without it one such folder is an error at once, such a trigger once the others are trained.
     :param cores: on a CPU, how many runs train at a time; as many as there are cores if not given
     """
     COUNT("save_every", save_every)
@@ -61,6 +61,7 @@ def train(
     for job in jobs:
         first_progress(job.run)  # what cannot be trained is refused before any folder is made
     taken: list[tuple[Job, RunFolder, Checkpoint | None]] = []
+    trained: list[Job] = []
     folders: list[RunFolder] = []
     found: dict[int, Checkpoint] = {}
     with ExitStack() as open_folders:
@@ -76,10 +77,15 @@ def train(
                 if saved is not None:
                     found[len(folders)] = saved
                 folders.append(folder)
+                trained.append(job)
         if not folders:
             return []
         population = Population([folder.run for folder in folders], device, found, cores)
-        return _train(folders, population, place, save_every, on_news or (lambda *_: None))
+        progress = _train(folders, population, place, save_every, on_news or (lambda *_: None))
+        for i, error in population.refused.items():
+            with _refusing(trained[i], on_refused):
+                raise error
+        return progress
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
 from incrt.arm.gym import StribeckEnv
-from incrt.config import HeadsConfig, SacConfig, TaskConfig
-from incrt.config.earlier import translated
+from incrt.config import HeadsConfig, TaskConfig
+from incrt.config.earlier import read_settings, translated
 from incrt.config.heads import WITH_HEADS
 from incrt.config.rules import one_of
 from incrt.engine import policy
@@ -32,6 +32,7 @@ from incrt.heads.encoders import make_encoder
 from incrt.heads.guarantees import conclude
 from incrt.heads.layers import Dense
 from incrt.heads.triggers import make_trigger
+from incrt.runs import UncheckedRun
 from incrt.sb3.callback import Memory
 from incrt.sb3.extractor import fill, policy_kwargs
 from incrt.sb3.networks import Networks
@@ -54,25 +55,25 @@ def load_policy(run: Path | str, env: gym.Env[Any, Any] | VecEnv | None = None, 
     """
     folder = Path(run).parent if Path(run).is_file() else Path(run)
     learned = policy.load(folder / "policy.safetensors")
-    about = translated(read_json(folder / "config.json"))
+    about = {"task": None, **translated(read_json(folder / "config.json"))}
+    config = read_settings({**about, "task": about["task"] or {}}, UncheckedRun)
     one_of(WITH_HEADS)(f"the encoder of {folder}", learned.encoder.config.encoder)
     if about.get("algorithm", "SB3 SAC") != "SB3 SAC":
         raise ValueError(f"{folder} was trained by {about['algorithm']}; load the model that was saved there")
     if env is None:
-        if "task" not in about:
+        if about["task"] is None:
             raise ValueError(
                 f"{folder} holds no run of the task; pass env=, what it was trained on in Gymnasium's form"
             )
         env = StribeckEnv(**about["task"])
     _check_spaces(env, learned)
-    sac = SacConfig(**about["sac"])
     heads = {name: getattr(learned.encoder.config, name) for name in ("k_max", "k_init", "d_k", "layer_norm")}
-    model = make_sac(env, sac, policy_kwargs(**heads), about["seed"], device=device)
+    model = make_sac(env, config.sac, policy_kwargs(**heads), about["seed"], device=device)
     actor: Any = model.actor
     actor.features_extractor.take(learned.actor.encoder, learned.mask)
     layers = [*_linears(actor.latent_pi), actor.mu, actor.log_std]
     _set_layers(layers, (*learned.actor.hidden, learned.actor.mean, learned.actor.log_std))
-    algorithm = Algorithm(learned.encoder, sac, int(learned.actor.mean.b.shape[0]))
+    algorithm = Algorithm(learned.encoder, config.sac, int(learned.actor.mean.b.shape[0]))
     _set_critics(model, newest_learner(folder / "checkpoint", algorithm), learned)
     return model
 

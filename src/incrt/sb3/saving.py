@@ -26,6 +26,8 @@ from incrt.sb3 import environments
 from incrt.storage.atomic import ASIDE, settle, settle_entries
 
 _MODEL, _REPLAY, _REST = "model.zip", "replay_buffer.pkl", "rest.pkl"
+_FORMAT = 2
+"""Raised when what a model remembers of its heads changes; version 0.1 wrote none."""
 
 _trainings: WeakKeyDictionary[BaseAlgorithm, str] = WeakKeyDictionary()
 """Tells trainings apart. Not kept on the model, so that models begun from one file of model.save are different ones."""
@@ -49,6 +51,7 @@ def save(model: BaseAlgorithm, folder: Path | str) -> None:
     if isinstance(model, OffPolicyAlgorithm):
         model.save_replay_buffer(aside / _REPLAY)
     rest = {
+        "format": _FORMAT,
         "training": _trainings[model],
         "algorithm": cloudpickle.dumps(type(model)),
         "action_space": model.action_space,  # with the generator of the first random actions, which load() seeds anew
@@ -160,6 +163,9 @@ def _read_rest(saved: Path) -> dict[str, Any]:
         rest: dict[str, Any] = pickle.loads((saved / _REST).read_bytes())  # noqa: S301  # as SB3's own, said in save()
     except Exception as error:
         raise ValueError(f"{saved} cannot be read ({type(error).__name__}: {error})") from error
+    if rest.get("format") != _FORMAT:
+        writer = "incrt 0.1" if "format" not in rest else "another version of incrt"
+        raise ValueError(f"{writer} wrote {saved}; this version cannot go on with it, train anew in another folder")
     return rest
 
 
