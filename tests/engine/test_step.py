@@ -18,7 +18,7 @@ from scipy.stats import kstest
 from incrt.config import EncoderConfig, SacConfig
 from incrt.engine.environment import dimensions
 from incrt.engine.replay import Batch, latest_contexts, recent, sample, unpacked
-from incrt.engine.step import CAUSES, Program, Record, RunState, as_record, check_key, start, train_row, train_step
+from incrt.engine.step import CAUSES, Program, Record, RunState, as_record, as_row, check_key, start, train_step
 from incrt.engine.update import Algorithm
 from incrt.heads.encoders import make_encoder
 
@@ -133,7 +133,7 @@ def make_program(environment: Plain, **fields: Any) -> Program:
 PROGRAM = make_program(Shielded())
 compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # compiles in half the time
 begin = compiled(partial(start, PROGRAM))
-step_row = compiled(partial(train_row, PROGRAM))
+step_one = compiled(partial(train_step, PROGRAM))
 step_many = compiled(jax.vmap(partial(train_step, PROGRAM)))
 draw = jax.jit(sample, static_argnums=(2, 3, 4))
 
@@ -153,9 +153,9 @@ def trained(state: RunState, steps: int, params: Params = SHORT) -> tuple[list[R
     """The states before and after each of the steps, and what the steps measured."""
     states, rows = [state], []
     for _ in range(steps):
-        state, row = step_row(typed(params), state)
+        state, record = step_one(typed(params), state)
         states.append(state)
-        rows.append(np.asarray(row))
+        rows.append(np.asarray(as_row(record)))
     return states, as_record(np.stack(rows))
 
 
@@ -257,7 +257,7 @@ def test_the_actor_explores() -> None:
     """Two runs that differ in nothing but their keys act differently once they learn."""
     states, _ = short_run()
     state = states[LEARNING_STARTS]
-    one, other = (step_row(typed(SHORT), each)[0] for each in (state, state._replace(key=started(1).key)))
+    one, other = (step_one(typed(SHORT), each)[0] for each in (state, state._replace(key=started(1).key)))
     assert not np.array_equal(taken(one)[0][-1], taken(other)[0][-1])
 
 

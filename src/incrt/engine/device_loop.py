@@ -18,7 +18,7 @@ from jax import Array
 from incrt.engine.batch import Stack, many
 from incrt.engine.checks import Look
 from incrt.engine.progress import Failure, Progress, Report, summarise
-from incrt.engine.step import CAUSES, Program, RunState, as_record, train_row
+from incrt.engine.step import CAUSES, Program, RunState, as_record, as_row, train_step
 from incrt.heads.check import is_due
 
 
@@ -73,13 +73,26 @@ class Group:
 
     def advance(self) -> list[Report]:
         """Train to the next check. The host looks at it at once where it may be an event, else beside the next."""
-        if self._pending is None:
-            reports, self._pending = [], self._dispatch()
-        else:  # in a thread: a call of the device keeps the caller busy nearly as long as the device is
-            with ThreadPoolExecutor(1) as caller:
-                asked = caller.submit(self._dispatch)
-                reports = self.rest()
-                self._pending = asked.result()
+        cadence = self._run.heads.check_every
+        steps = min(cadence - self.step % cadence, self._run.sac.steps - self.step)
+        train = _TRAIN["cpu" if self._device.platform == "cpu" else "gpu"]
+        programs, counts, params, states = zip(
+            *((each.program, each.count, each.params, each.states) for each in self.stacks), strict=True
+        )
+        behind, self._pending = self._pending, None
+        with ThreadPoolExecutor(1) as host, jax.default_device(self._device):
+            # In a thread: a call of the device keeps the caller busy nearly as long as the device is.
+            catching_up = host.submit(self._look_at, behind)
+            states, rows = train(programs, counts, steps, params, states)
+            self.step += steps
+            found = []
+            for stack, state, row in zip(self.stacks, states, rows, strict=True):
+                stack.states = state
+                checked = stack.members[0].run.encoder.adapts and is_due(self._run.heads, self.step)
+                # Step and cause are copied, since the next stretch takes the states' memory over.
+                found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if checked else None))
+            self._pending = _Pending(self.step, steps, found)
+            reports = catching_up.result()
         if not self._lags or self._at_end or any(stack.may_act(self.step) for stack in self.stacks):
             reports += self.rest()
         return reports
@@ -87,6 +100,10 @@ class Group:
     def rest(self) -> list[Report]:
         """Let the host catch up, so that the runs may be saved."""
         pending, self._pending = self._pending, None
+        return self._look_at(pending)
+
+    def _look_at(self, pending: _Pending | None) -> list[Report]:
+        """Catch up with what the device has done."""
         if pending is None:
             return []
         found = jax.device_get(pending.found)
@@ -102,25 +119,6 @@ class Group:
     def states(self) -> dict[int, RunState]:
         """The state of each run, on the host, by its number in the population."""
         return {i: state for stack in self.stacks for i, state in zip(stack.indices, stack.host_states(), strict=True)}
-
-    def _dispatch(self) -> _Pending:
-        """Ask the device for the stretch up to the next check, and for what the check will be shown."""
-        cadence = self._run.heads.check_every
-        steps = min(cadence - self.step % cadence, self._run.sac.steps - self.step)
-        train = _TRAIN["cpu" if self._device.platform == "cpu" else "gpu"]
-        programs, counts, params, states = zip(
-            *((each.program, each.count, each.params, each.states) for each in self.stacks), strict=True
-        )
-        with jax.default_device(self._device):
-            states, rows = train(programs, counts, steps, params, states)
-            self.step += steps
-            found = []
-            for stack, state, row in zip(self.stacks, states, rows, strict=True):
-                stack.states = state
-                checked = stack.members[0].run.encoder.adapts and is_due(self._run.heads, self.step)
-                # Step and cause are copied, since the next stretch takes the states' memory over.
-                found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if checked else None))
-        return _Pending(self.step, steps, found)
 
 
 def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> list[Report]:
@@ -141,11 +139,11 @@ def train_stacks(
     programs: tuple[Program, ...], counts: tuple[int, ...], steps: int, params: tuple[Any, ...], states: tuple[Any, ...]
 ) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
     """So many steps of every stack; of each the states, and rows of figures of shape (steps, count, figures)."""
-    trains = [many(count, partial(train_row, program)) for count, program in zip(counts, programs, strict=True)]
+    trains = [many(count, partial(train_step, program)) for count, program in zip(counts, programs, strict=True)]
 
     def step(states: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
         moved = [train(*each) for train, *each in zip(trains, params, states, strict=True)]
-        return tuple(state for state, _ in moved), tuple(row for _, row in moved)
+        return tuple(state for state, _ in moved), tuple(as_row(record) for _, record in moved)
 
     return jax.lax.scan(step, states, length=steps)
 

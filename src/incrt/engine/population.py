@@ -67,22 +67,23 @@ class Population:
         return Stack(indices, [self.progress[i] for i in indices], states)
 
     def train(self, save_every: int | None = None, stop: Callable[[], bool] = lambda: False) -> Iterator[News]:
-        """Train to the end, or until ``stop`` says so; then, and every ``save_every`` steps, runs can be saved."""
+        """Train to the end, or until ``stop`` says so; then, and every ``save_every`` steps, runs can be saved.
+
+        A group is idle while its news are looked at.
+        """
         if save_every is not None:
             COUNT("save_every", save_every)
         begun = {group: group.step for group in self.groups}
         saved_at: dict[Group, int] = {}
-        for group, reports in self._advances(stop):
-            saved: list[tuple[int, Checkpoint]] = []
-            is_due = save_every is not None and group.step - saved_at.get(group, begun[group]) >= save_every
-            if (stop() or group.finished or is_due) and saved_at.get(group) != group.step:
-                saved_at[group] = group.step
-                reports.extend(group.rest())
-                saved = [(i, Checkpoint(self.progress[i].copy(), state)) for i, state in group.states().items()]
-            yield News(reports, saved)
 
-    def _advances(self, stop: Callable[[], bool]) -> Iterator[tuple[Group, list[Report]]]:
-        """Each group as it has advanced, idle until the next one is asked for; at the end those that were stopped."""
+        def news(group: Group, reports: list[Report]) -> News:
+            is_due = save_every is not None and group.step - saved_at.get(group, begun[group]) >= save_every
+            if not (stop() or group.finished or is_due) or saved_at.get(group) == group.step:
+                return News(reports, [])
+            saved_at[group] = group.step
+            reports.extend(group.rest())
+            return News(reports, [(i, Checkpoint(self.progress[i].copy(), at)) for i, at in group.states().items()])
+
         waiting = deque(group for group in self.groups if not group.finished)
         busy: dict[Future[list[Report]], Group] = {}
         with ThreadPoolExecutor(self._workers) as pool:
@@ -97,11 +98,11 @@ class Population:
                     except ValueError as error:
                         self.refused |= dict.fromkeys(group.indices, error)  # the others go on
                         continue
-                    yield group, reports
+                    yield news(group, reports)
                     if not group.finished:
                         waiting.append(group)
-        for group in waiting:
-            yield group, []
+        for group in waiting:  # those that were stopped
+            yield news(group, [])
 
 
 def arrange(progress: Sequence[Progress], resumed: AbstractSet[int], *, together: bool) -> list[list[list[int]]]:

@@ -167,10 +167,9 @@ def _key(state: RunState, stream: int) -> Array:
     return jax.random.fold_in(jax.random.wrap_key_data(state.key[stream]), state.step)
 
 
-def train_row(program: Program, params: Any, state: RunState) -> tuple[RunState, Array]:
-    """The same with the figures in one row: a GPU would write each of them by a kernel of its own."""
-    state, record = train_step(program, params, state)
-    return state, jnp.stack([jnp.asarray(figure, jnp.float32) for figure in jax.tree.leaves(record)])
+def as_row(record: Record) -> Array:
+    """The figures of a step in one row for each run: a GPU would write each of them by a kernel of its own."""
+    return jnp.stack([jnp.asarray(figure, jnp.float32) for figure in jax.tree.leaves(record)], axis=-1)
 
 
 def as_record(rows: Any) -> Record:

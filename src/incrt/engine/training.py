@@ -60,32 +60,58 @@ def train(
     place = find_device(device)
     for job in jobs:
         first_progress(job.run)  # what cannot be trained is refused before any folder is made
-    taken: list[tuple[Job, RunFolder, Checkpoint | None]] = []
-    trained: list[Job] = []
-    folders: list[RunFolder] = []
-    found: dict[int, Checkpoint] = {}
+    tell = on_news or (lambda *_: None)
     with ExitStack() as open_folders:
-        for job in jobs:
-            folder = RunFolder(job.folder, job.run, job.about, warn)
-            open_folders.callback(folder.close)
-            with _refusing(job, on_refused):
-                taken.append((job, folder, folder.take()))
-        maker = made_by(place.device_kind)
-        for job, folder, saved in taken:  # nothing was changed before all were taken: one may be refused
-            with _refusing(job, on_refused), jax.default_device(place):
-                folder.begin(maker)
-                if saved is not None:
-                    found[len(folders)] = saved
-                folders.append(folder)
-                trained.append(job)
-        if not folders:
+        taken, found = _take(jobs, place, warn, on_refused, open_folders)
+        if not taken:
             return []
+        folders = [folder for _, folder in taken]
         population = Population([folder.run for folder in folders], device, found, cores)
-        progress = _train(folders, population, place, save_every, on_news or (lambda *_: None))
+        tell(population, News([], []))
+        with until_signalled() as stop, ThreadPoolExecutor(1) as writer:
+            writing: list[Future[None]] = []
+            for news in population.train(save_every, stop):
+                for report in news.reports:
+                    folders[report.number].add(report)
+                if news.saved:
+                    _wait(writing)
+                    # Checkpoints are written while training goes on, with the logs' lengths of this moment.
+                    writing = [
+                        writer.submit(_save, place, folders[i], saved, folders[i].log_lengths())
+                        for i, saved in news.saved
+                    ]
+                tell(population, news)
+            _wait(writing)
         for i, error in population.refused.items():
-            with _refusing(trained[i], on_refused):
+            with _refusing(taken[i][0], on_refused):
                 raise error
-        return progress
+        return population.progress
+
+
+def _take(
+    jobs: Sequence[Job],
+    place: jax.Device,
+    warn: Callable[[str], None],
+    on_refused: Callable[[Job, ValueError], None] | None,
+    open_folders: ExitStack,
+) -> tuple[list[tuple[Job, RunFolder]], dict[int, Checkpoint]]:
+    """The folders of the runs that can be trained, ready for it, and by their number those that go on."""
+    found: list[tuple[Job, RunFolder, Checkpoint | None]] = []
+    for job in jobs:
+        folder = RunFolder(job.folder, job.run, job.about, warn)
+        open_folders.callback(folder.close)
+        with _refusing(job, on_refused):
+            found.append((job, folder, folder.take()))
+    maker = made_by(place.device_kind)
+    taken: list[tuple[Job, RunFolder]] = []
+    resumed: dict[int, Checkpoint] = {}
+    for job, folder, saved in found:  # nothing was changed before all were taken: one may be refused
+        with _refusing(job, on_refused), jax.default_device(place):
+            folder.begin(maker)
+            if saved is not None:
+                resumed[len(taken)] = saved
+            taken.append((job, folder))
+    return taken, resumed
 
 
 @contextmanager
@@ -96,30 +122,6 @@ def _refusing(job: Job, on_refused: Callable[[Job, ValueError], None] | None) ->
         if on_refused is None:
             raise
         on_refused(job, error)
-
-
-def _train(
-    folders: Sequence[RunFolder],
-    population: Population,
-    place: jax.Device,
-    save_every: int,
-    tell: Callable[[Population, News], None],
-) -> list[Progress]:
-    tell(population, News([], []))
-    with until_signalled() as stop, ThreadPoolExecutor(1) as writer:
-        writing: list[Future[None]] = []
-        for news in population.train(save_every, stop):
-            for report in news.reports:
-                folders[report.number].add(report)
-            if news.saved:
-                _wait(writing)
-                # Checkpoints are written while training goes on, with the logs' lengths of this moment.
-                writing = [
-                    writer.submit(_save, place, folders[i], saved, folders[i].log_lengths()) for i, saved in news.saved
-                ]
-            tell(population, news)
-        _wait(writing)
-    return population.progress
 
 
 def _save(place: jax.Device, folder: RunFolder, saved: Checkpoint, log_lengths: Mapping[str, int]) -> None:
