@@ -288,11 +288,6 @@ def test_a_test_alone_is_no_run() -> None:
     assert merge([(ONE, only(first, [row])), (OTHER, only(second))]).runs.to_dicts() == [row]
 
 
-def test_rows_of_a_cell_that_no_study_asks_for_are_kept() -> None:
-    rows = pl.concat([WHOLE.runs, to_frame([but(ROW, tau_z=9.0, folder="another")], RUNS)])
-    assert merge([(ONE, replace(WHOLE, runs=rows)), (OTHER, WHOLE)]).runs.equals(rows)
-
-
 # --- what contradicts ----------------------------------------------------------------------------------------------
 
 

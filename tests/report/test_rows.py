@@ -142,7 +142,7 @@ def test_a_file_may_be_named_as_the_shell_completes_it(rows: Any, monkeypatch: p
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (RUNS.encode()[:-8], "runs.csv is damaged: line 4 must have 5 cells, got 3"),
+        (RUNS.encode()[:-8], "runs.csv is damaged: row 2 must have 5 cells, got 3"),
         (b"variant\nK=8,9\n", "runs.csv is damaged"),
         (b"variant\n\xff\n", "runs.csv is no table: 'utf-8' codec can't decode"),
     ],

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import polars as pl
 
 from incrt.config.earlier import as_now, translated_fields
-from incrt.report.data import Dataset, History, StudyRecord
+from incrt.report.data import Dataset, History, StudyRecord, cell_name
 from incrt.report.schema import COMMANDS, CONTROLLERS, RUN_KEY, RUNS, from_csv, to_csv
 from incrt.storage.atomic import write_together
 from incrt.storage.records import Episodes
@@ -104,11 +104,16 @@ def _naming(path: Path) -> Iterator[Path]:
 
 
 def _check_known(studies: Sequence[StudyRecord], rows: pl.DataFrame) -> None:
-    """Rows of no study, or no variant of it, would be left out without a word."""
-    known = {(study.name, study.preset, variant) for study in studies for variant in ("", *study.variants)}
-    if others := set(rows.select("study", "preset", "variant").iter_rows()) - known:
-        study, preset, variant = min(others)
-        raise ValueError(f"study {study!r}, preset {preset!r}, variant {variant!r}, is not in {_RECORD}")
+    """Rows of no study, or no cell of it, would be left out without a word."""
+    known = {
+        (study.name, study.preset, variant, tau_z)
+        for study in studies
+        for variant in ("", *study.variants)
+        for tau_z in study.tau_zs
+    }
+    if others := set(rows.select("study", "preset", "variant", "tau_z").iter_rows()) - known:
+        study, preset, variant, tau_z = min(others)
+        raise ValueError(f"study {study!r}, preset {preset!r}, {cell_name(variant, tau_z)}, is not in {_RECORD}")
 
 
 def _study(record: Mapping[str, Any]) -> StudyRecord:
