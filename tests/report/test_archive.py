@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from made_up import a_run
-from made_up_report import MIDDLE, STUDIES, report_dataset
+from made_up_report import MIDDLE, STUDIES, report_dataset, without_figures
 
 from incrt.cli import main
 from incrt.report.archive import is_archive, read_archive, write_archive
@@ -91,7 +91,7 @@ def test_a_report_that_was_cut_off_can_be_made_again(
 
 
 def test_a_report_is_made_again_where_it_is_and_keeps_its_title(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     main(["report", str(archive), "--json"])
     assert "<title>Made up &amp; more</title>" in (archive / "report.html").read_text()
     main(["report", str(archive), "--json", "--title", "Another"])
@@ -103,7 +103,7 @@ def test_a_report_is_made_again_where_it_is_and_keeps_its_title(archive: Path, m
 def test_what_an_earlier_report_had_more_of_is_removed(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     stale = [tmp_path / "tables" / "paper" / "study-old.csv", tmp_path / "figures" / "memory" / "old.svg"]
     own = [tmp_path / name for name in ("tables/memory/notes.txt", "figures/mine/photo.png", "study-old.csv")]
     for path in (*stale, *own):
@@ -316,7 +316,7 @@ def test_the_table_of_claims_says_what_is_judged(dataset: Dataset, report: Path)
 def test_cells_have_the_means_of_what_else_is_measured(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     build_report(dataset, tmp_path)
     cells = list(csv.DictReader(io.StringIO((tmp_path / "cells.csv").read_text())))
     place = {"study": "static", "variant": "static K=7", "tau_z": "5.0", "condition": ""}
@@ -350,7 +350,7 @@ def test_an_interrupt_leaves_no_mixture_of_old_and_new(tmp_path: Path, monkeypat
 def test_another_report_is_not_written_over_unless_all_of_it_is_in_the_new_one(
     archive: Path, report: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     before = contents(archive)
     with pytest.raises(SystemExit):
         main(["report", str(report), "--out", str(archive)])
