@@ -119,7 +119,7 @@ def _plan(studies: Sequence[StudyRecord]) -> tuple[pl.DataFrame, pl.DataFrame]:
     is_one = pl.len().over(*_STUDY, "tau_z") == 1
     tasks = tasks.with_columns(variant=pl.when(is_one).then(pl.lit("")).otherwise("variant"))
     of_runs, of_tasks = (each.join(all_tests, on=_STUDY, maintain_order="left_right") for each in (runs, tasks))
-    return of_runs.select({*RUN_KEY, *_RUN}), of_tasks.select({*CONTROLLER_KEY, *_TASK, "name"})
+    return of_runs.select(*RUN_KEY, "settings", "changes"), of_tasks.select(*CONTROLLER_KEY, *_TASK, "name")
 
 
 def _shared(
