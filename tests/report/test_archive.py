@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -52,10 +53,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def kept(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "kept"
+    write_archive(only_drawn(dataset), folder)
+    return folder
+
+
 @pytest.fixture
-def archive(dataset: Dataset, tmp_path: Path) -> Path:
-    write_archive(only_drawn(dataset), tmp_path / "kept")
-    return tmp_path / "kept"
+def archive(kept: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(kept, tmp_path / "kept"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
