@@ -138,16 +138,15 @@ def _shared(
 
 def _check_one_outcome(rows: pl.DataFrame) -> None:
     """Refuse two outcomes of the same test of the same run."""
-    outcome = rows.select(column.name for column in RUNS if column.name not in _NAMES)
-    rows = rows.with_columns(mark=outcome.hash_rows())
-    wrong = rows.with_columns(pl.col("mark", "home").first().over(_RUN).name.prefix("first_"))
-    wrong = wrong.filter(pl.col("mark") != pl.col("first_mark"))
-    if not len(wrong):
+    outcome = [column.name for column in RUNS if column.name not in _NAMES]
+    outcomes = rows.unique([*_RUN, *outcome], keep="first", maintain_order=True)
+    several = outcomes.filter(pl.len().over(_RUN) > 1)
+    if not len(several):
         return
-    row = wrong.row(0, named=True)
-    where = f"in {row['first_home']} and {row['home']}"
+    first, row, *_ = several.partition_by(_RUN, maintain_order=True)[0].to_dicts()
+    where = f"in {first['home']} and {row['home']}"
     advice = "a run that was trained twice cannot be in one report: report on one folder, or train with other seeds"
-    if row["first_home"] == row["home"]:
+    if first["home"] == row["home"]:
         where, advice = f"in two rows of {row['home']}", "one of them was changed since it was written"
     cell = cell_name(row["variant"], row["tau_z"])
     words = (f"study {row['study']}", f"preset {row['preset']}", cell, row["condition"])

@@ -11,7 +11,7 @@ from incrt.report.statistics import LEVEL, Comparison, compare, spread_p, summar
 from incrt.report.wording import difference_text, number, p_text
 
 _MATCHING = 0.05
-"""Part of the others' error by which runs that match may be worse."""
+"""Part of the others' error by which runs that match may be worse; claims.toml says it in words."""
 
 Ends = tuple[float, float]
 

@@ -71,14 +71,7 @@ def no_runs(said: Claim, study: str, silent: int = 0) -> Verdict:
 
 
 def proved(
-    said: Claim,
-    found: pl.DataFrame,
-    exception: pl.Expr,
-    ours: str,
-    holds: str,
-    *,
-    events: str = "",
-    silent: int = 0,
+    said: Claim, found: pl.DataFrame, exception: pl.Expr, ours: str, holds: str, *, events: str = "", silent: int = 0
 ) -> Verdict:
     """The verdict on what is proved, and so can only be contradicted: it holds as soon as it was seen once.
 
