@@ -163,3 +163,17 @@ def test_the_help_of_train_shows_the_sentence_of_a_field(
         field = {each.name: each for each in dataclasses.fields(kind)}[name]
         assert field.metadata["about"] in shown
         assert field.metadata["rule"].accepted in shown
+
+
+def test_a_robot_of_ones_own_and_what_must_fit_it_are_set_at_once(tmp_path: Path) -> None:
+    three = ("eta_max", "coulomb", "breakaway", "viscous", "memory_gain", "shield_friction")
+    texts = tuple(f"task.{name}=[3, 2, 1]" for name in three)
+    task = Train(out=tmp_path, robot="my_arm.py:Arm", set=texts).config().task
+    assert (task.robot, task.dof, task.coulomb) == ("my_arm.py:Arm", 3, (3.0, 2.0, 1.0))
+    with pytest.raises(ValueError, match="inertia must have 3 entries"):
+        Train(out=tmp_path, set=texts).config()
+
+
+def test_what_has_an_option_of_its_own_is_not_set_twice() -> None:
+    with pytest.raises(ValueError, match=r"task\.robot='a': this field has an option of its own, --robot"):
+        with_settings(RunConfig(), ["task.robot='a'"], {"task": {"robot": None}})

@@ -2,18 +2,22 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 import pytest
 from small_runs import ENCODER, HEADS, RUN, SAC, small_run
 
+from incrt.config.registry import description
 from incrt.engine import Job, Population, make_job, train
+from incrt.engine.batch import Stack
 from incrt.engine.checkpoint import FORMAT
 from incrt.engine.device_loop import Group
-from incrt.engine.run_folder import RunFolder, made_by
+from incrt.engine.progress import first_progress
+from incrt.engine.run_folder import TENSORBOARD, RunFolder, made_by
 from incrt.heads.check import Check
-from incrt.heads.triggers import Decision, Signals
+from incrt.heads.triggers import Decision, Signals, make_trigger
 from incrt.runs import find_runs
 
 
@@ -115,10 +119,41 @@ def test_nonsense_of_one_run_leaves_the_others_be(tmp_path: Path) -> None:
         train(jobs(), "cpu")
 
 
-def test_nothing_half_built_is_left_of_a_run_whose_trigger_answers_nonsense_at_once(tmp_path: Path) -> None:
+def test_a_run_of_a_stack_whose_trigger_answers_nonsense_ends_alone() -> None:
+    """As on a GPU, where all runs of one pace advance together."""
+    runs = [small_run(0), small_run(1, heads=HEADS.replace(trigger=Nonsense()))]
+    stack = Stack([0, 1], [first_progress(run) for run in runs], None)
+    group = Group([stack], jax.devices("cpu")[0], lags=True)
+    reports = []
+    while not group.finished:
+        reports += group.advance()
+    good, bad = stack.members
+    assert good.finished
+    assert {report.number for report in reports if report.metrics.step >= HEADS.check_every} == {0}
+    assert "trigger Nonsense: decide returned 'grow'" in str(bad.refused)
+    assert bad.step == HEADS.check_every
+    assert list(group.states()) == [0]
+
+
+def test_nothing_half_built_is_left_of_runs_whose_triggers_answer_nonsense_at_once(tmp_path: Path) -> None:
+    bad = RUN.replace(heads={"trigger": Nonsense()})
+
+    def draw(*_: Any) -> None:
+        for name in ("one", "other"):
+            (tmp_path / name / TENSORBOARD).mkdir(exist_ok=True)
+            (tmp_path / name / TENSORBOARD / "events.out.tfevents.1").touch()
+
     with pytest.raises(ValueError, match="trigger Nonsense"):
-        train([make_job(tmp_path / "run", RUN.replace(heads={"trigger": Nonsense()}))], "cpu")
+        train([make_job(tmp_path / name, bad) for name in ("one", "other")], "cpu", on_news=draw)
     assert not list(tmp_path.iterdir())
+
+
+def test_folders_that_were_made_for_a_training_go_where_another_one_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").touch()
+    with pytest.raises(ValueError, match=r"other is not empty and has no config\.json"):
+        train([make_job(tmp_path / name, RUN) for name in ("run", "other")], "cpu")
+    assert [each.name for each in tmp_path.iterdir()] == ["other"]
 
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_makes_room_for_another(tmp_path: Path) -> None:
@@ -159,6 +194,35 @@ def test_a_file_of_the_users_own_that_has_changed_since_is_named(tmp_path: Path)
     said: list[str] = []
     train([make_job(tmp_path / "run", config)], "cpu", warn=said.append)
     assert said == [f"{file} has changed since the run in {tmp_path / 'run'} was begun"]
+    assert find_runs(tmp_path / "run")[0].changed == (str(file),)  # nothing was trained with what it says now
+
+
+def test_own_code_may_import_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "waiting_time.py").write_text("CHECKS = 7\n")
+    (tmp_path / "waits.py").write_text(
+        "from waiting_time import CHECKS\nfrom incrt.heads.triggers import Decision\n"
+        "class Waits:\n    checks = CHECKS\n"
+        "    def decide(self, signals, state):\n        return Decision('noop', 'waits'), state\n"
+    )
+    assert vars(type(make_trigger(HEADS.replace(trigger=f"{tmp_path / 'waits.py'}:Waits"))))["checks"] == 7
+    monkeypatch.chdir(tmp_path)
+    assert vars(type(make_trigger(HEADS.replace(trigger="waits:Waits"))))["checks"] == 7
+
+
+def test_a_trigger_is_described_the_same_in_every_process() -> None:
+    class Draws:
+        def __init__(self) -> None:
+            self.random, self.odds = np.random.default_rng(0), np.array([0.5, 0.25])
+
+        def decide(self, signals: Signals, state: Any) -> Any: ...
+
+    class Named(NamedTuple):
+        mode: str = "fast"
+
+        def decide(self, signals: Signals, state: Any) -> Any: ...
+
+    assert description(Draws()) == description(Draws())
+    assert description(Named()) != description(Named("slow"))
 
 
 def test_a_reference_that_cannot_be_loaded_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

@@ -37,6 +37,21 @@ def test_seeds_asked_for_before_stay_in_the_study(tmp_path: Path) -> None:
     assert (other.seeds, len(gone)) == ((1, 2), 3)  # other runs: what was asked for of the first ones says nothing
 
 
+def test_a_study_is_not_gone_on_with_where_a_file_of_its_own_has_changed(tmp_path: Path) -> None:
+    motion = tmp_path / "motion.csv"
+    motion.write_text("t,q1,q2\n0,0,0\n1,0.1,0\n2,0,0\n")
+    store = Store(tmp_path / "out")
+    study = small_study(tmp_path, SMALL.replace("grown = {}", f'grown.task.trajectory = "{motion}"'))
+    store.enter(study)
+    store.enter(study)
+    assert store.studies() == [study]
+    motion.write_text("t,q1,q2\n0,0,0\n1,0.2,0\n2,0,0\n")
+    with pytest.raises(
+        ValueError, match=r"motion\.csv has changed since study small was begun .*; choose another --out"
+    ):
+        store.enter(study)
+
+
 @pytest.mark.parametrize(
     ("written", "found"), [("all heads", {"grown": "all heads"}), (None, {}), ({"grown": "all heads"},) * 2]
 )

@@ -42,10 +42,9 @@ class Baselines(Conditions):
         arm = given(robot=self.robot, friction=self.friction)
         changes = {name: value for name, value in self.conditions.items() if name not in arm}
         # All tasks are built before the first is evaluated, so that a bad option costs nothing.
-        base = with_settings(
-            preset(self.preset), self.set, options={"task": ("tau_z", *self.task_changes)}
-        ).task.replace(**arm)
-        tuned_for = [base.replace(tau_z=tau_z) for tau_z in self.tau_z]
+        tuned_for = [
+            with_settings(preset(self.preset), self.set, {"task": {**arm, "tau_z": tau_z}}).task for tau_z in self.tau_z
+        ]
         tested_on = [config.replace(**changes) for config in tuned_for]
         if not tested_on:
             raise ValueError("tau_z must name at least one memory horizon")

@@ -14,6 +14,7 @@ from rich.text import Text
 from incrt.cli.terminal import LiveView, progress_bar
 from incrt.engine.population import News, Population
 from incrt.engine.progress import Progress, Report
+from incrt.engine.run_folder import TENSORBOARD
 from incrt.heads.check import Check
 
 _SHOWN_RUNS = 16
@@ -141,7 +142,7 @@ class _Board:
         except ImportError as error:
             raise ValueError(f"--tensorboard needs TensorBoard: pip install tensorboard ({error})") from None
         self._event, self._summary = event_pb2, summary_pb2
-        self._open: Callable[[], Any] = partial(EventFileWriter, str(folder / "tensorboard"))
+        self._open: Callable[[], Any] = partial(EventFileWriter, str(folder / TENSORBOARD))
         self._writer: Any = None
 
     def start(self, step: int) -> None:

@@ -24,36 +24,37 @@ def choice(names: Iterable[str]) -> Any:
 
 
 PRESET, DEVICE = choice(PRESETS), choice(DEVICES)
-_AS_PRESET = " As in the preset if not given."
+AS_PRESET = " As in the preset if not given."
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskOptions:
     """Options that change the task."""
 
-    robot: Annotated[str | None, shown(TaskConfig, "robot", _AS_PRESET)] = None
-    friction: Annotated[str | None, shown(TaskConfig, "friction", _AS_PRESET)] = None
-    trajectory: Annotated[str | None, shown(TaskConfig, "trajectory", _AS_PRESET)] = None
+    robot: Annotated[str | None, shown(TaskConfig, "robot", AS_PRESET)] = None
+    friction: Annotated[str | None, shown(TaskConfig, "friction", AS_PRESET)] = None
+    trajectory: Annotated[str | None, shown(TaskConfig, "trajectory", AS_PRESET)] = None
 
     @property
-    def task_changes(self) -> dict[str, Any]:
-        """The fields of the task that are to change."""
-        return given(robot=self.robot, friction=self.friction, trajectory=self.trajectory)
+    def task_options(self) -> dict[str, Any]:
+        """The fields of the task that they are, None where they were not given."""
+        return {"robot": self.robot, "friction": self.friction, "trajectory": self.trajectory}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions(TaskOptions):
     """Options that change the test."""
 
-    payloads: Annotated[tuple[float, ...] | None, shown(TaskConfig, "eval_payloads", _AS_PRESET)] = None
-    noise_position: Annotated[float | None, shown(TaskConfig, "noise_position", _AS_PRESET)] = None
-    noise_velocity: Annotated[float | None, shown(TaskConfig, "noise_velocity", _AS_PRESET)] = None
-    delay: Annotated[int | None, shown(TaskConfig, "delay", _AS_PRESET)] = None
+    payloads: Annotated[tuple[float, ...] | None, shown(TaskConfig, "eval_payloads", AS_PRESET)] = None
+    noise_position: Annotated[float | None, shown(TaskConfig, "noise_position", AS_PRESET)] = None
+    noise_velocity: Annotated[float | None, shown(TaskConfig, "noise_velocity", AS_PRESET)] = None
+    delay: Annotated[int | None, shown(TaskConfig, "delay", AS_PRESET)] = None
 
     @property
     def conditions(self) -> dict[str, Any]:
         """The fields of the task that are to change."""
-        return self.task_changes | given(
+        return given(
+            **self.task_options,
             eval_payloads=self.payloads,
             noise_position=self.noise_position,
             noise_velocity=self.noise_velocity,
@@ -67,19 +68,20 @@ def given(**options: Any) -> dict[str, Any]:
 
 
 def with_settings(
-    config: RunConfig, assignments: Sequence[str], options: Mapping[str, Sequence[str]] | None = None
+    config: RunConfig, assignments: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> RunConfig:
     """A configuration with fields set by texts such as ``task.eta_max=[8, 5.5]``; the values are TOML's.
 
-    ``options`` are the fields, by part, that have an option of their own: there one of two values would be lost.
+    ``options`` are by part the fields that have an option of their own, and what it says: None where it was not given.
+    Of one field two values would contradict each other. All fields change at once: a robot and what must fit it.
     """
-    changes: dict[str, dict[str, Any]] = {}
+    changes = {part: given(**fields) for part, fields in (options or {}).items()}
     for text in assignments:
         name, equals, value = text.partition("=")
         part, dot, field = name.strip().partition(".")
         if not (equals and dot) or part not in PARTS:
             raise ValueError(f"--set takes PART.FIELD=VALUE with a part among {', '.join(PARTS)}; got {text!r}")
-        if field in (options or {}).get(part, ()):
+        if field in (options or {}).get(part, {}):
             raise ValueError(f"--set {text}: this field has an option of its own, --{field.replace('_', '-')}")
         try:
             changes.setdefault(part, {})[field] = tomllib.loads(f"value = {value}")["value"]

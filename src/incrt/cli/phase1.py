@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from rich.console import Console
 from rich.table import Table
 
-from incrt.cli.options import PRESET, TaskOptions, given, with_settings
+from incrt.cli.options import PRESET, TaskOptions, with_settings
 from incrt.cli.terminal import log, new_table, print_json
 from incrt.config import preset
 from incrt.offline import surrogate
@@ -38,9 +38,11 @@ class Phase1(TaskOptions):
 
     def run(self) -> None:
         """Print the spectrum and the choice."""
-        changes = {**self.task_changes, **given(window=self.window)}
-        base = with_settings(preset(self.preset), self.set, options={"task": ("tau_z", *changes)}).task
-        configs = [base.replace(**changes, tau_z=tau_z) for tau_z in self.tau_z]
+        options = {**self.task_options, "window": self.window}
+        configs = [
+            with_settings(preset(self.preset), self.set, {"task": {**options, "tau_z": tau_z}}).task
+            for tau_z in self.tau_z
+        ]
         if not configs:
             raise ValueError("tau_z must name at least one memory horizon")
         rows = []

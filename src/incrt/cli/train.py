@@ -6,22 +6,13 @@ from typing import Annotated
 
 from incrt.cli.display import Display
 from incrt.cli.evaluate import evaluated, print_results
-from incrt.cli.options import DEVICE, PRESET, TaskOptions, given, shown, with_settings
+from incrt.cli.options import AS_PRESET, DEVICE, PRESET, TaskOptions, shown, with_settings
 from incrt.cli.terminal import log, prepare_folder, print_json
 from incrt.config import EncoderConfig, HeadsConfig, RunConfig, SacConfig, TaskConfig, parse_seeds, preset
 from incrt.config.heads import WITH_HEADS
 from incrt.engine.training import Job, make_job, train
 from incrt.runs import find_runs
 from incrt.storage.cache import keep_compiled
-
-_AS_PRESET = " As in the preset if not given."
-_OPTIONS = {
-    "task": ("robot", "friction", "trajectory", "tau_z", "window", "shield"),
-    "encoder": ("encoder", "k_max", "k_init"),
-    "heads": ("trigger", "grace", "share"),
-    "sac": ("steps", "penalty"),
-}
-"""The fields that have an option of their own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +31,12 @@ class Train(TaskOptions):
     """Seeds, one run each: numbers and ranges, such as 42-51 or 1,5,7-9."""
     steps: Annotated[int, shown(SacConfig, "steps", " A run that is over can be made longer.")] = SacConfig.steps
     encoder: Annotated[str, shown(EncoderConfig, "encoder")] = EncoderConfig.encoder
-    window: Annotated[int | None, shown(TaskConfig, "window", _AS_PRESET)] = None
-    k_max: Annotated[int | None, shown(EncoderConfig, "k_max", _AS_PRESET)] = None
-    k_init: Annotated[int | None, shown(EncoderConfig, "k_init", _AS_PRESET)] = None
-    trigger: Annotated[str | None, shown(HeadsConfig, "trigger", _AS_PRESET)] = None
-    grace: Annotated[int | None, shown(HeadsConfig, "grace", _AS_PRESET)] = None
-    share: Annotated[str | None, shown(HeadsConfig, "share", _AS_PRESET)] = None
+    window: Annotated[int | None, shown(TaskConfig, "window", AS_PRESET)] = None
+    k_max: Annotated[int | None, shown(EncoderConfig, "k_max", AS_PRESET)] = None
+    k_init: Annotated[int | None, shown(EncoderConfig, "k_init", AS_PRESET)] = None
+    trigger: Annotated[str | None, shown(HeadsConfig, "trigger", AS_PRESET)] = None
+    grace: Annotated[int | None, shown(HeadsConfig, "grace", AS_PRESET)] = None
+    share: Annotated[str | None, shown(HeadsConfig, "share", AS_PRESET)] = None
     shield: Annotated[bool, shown(TaskConfig, "shield")] = TaskConfig.shield
     penalty: Annotated[bool, shown(SacConfig, "penalty")] = SacConfig.penalty
     set: tuple[str, ...] = ()
@@ -87,12 +78,13 @@ class Train(TaskOptions):
     def config(self) -> RunConfig:
         """What the options ask for, whatever the seed."""
         self._refuse_idle_options()
-        task = {**self.task_changes, **given(tau_z=self.tau_z, shield=self.shield, window=self.window)}
-        encoder = given(encoder=self.encoder, k_max=self.k_max, k_init=self.k_init)
-        heads = given(trigger=self.trigger, grace=self.grace, share=self.share)
-        sac = {"steps": self.steps, "penalty": self.penalty}
-        changed = with_settings(preset(self.preset), self.set, options=_OPTIONS)
-        return changed.replace(task=task, encoder=encoder, heads=heads, sac=sac)
+        options = {
+            "task": {**self.task_options, "tau_z": self.tau_z, "shield": self.shield, "window": self.window},
+            "encoder": {"encoder": self.encoder, "k_max": self.k_max, "k_init": self.k_init},
+            "heads": {"trigger": self.trigger, "grace": self.grace, "share": self.share},
+            "sac": {"steps": self.steps, "penalty": self.penalty},
+        }
+        return with_settings(preset(self.preset), self.set, options)
 
     def _refuse_idle_options(self) -> None:
         """Refuse options that would make no difference to this encoder."""

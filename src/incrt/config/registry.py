@@ -9,6 +9,7 @@ import importlib
 import inspect
 import json
 import runpy
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -150,7 +151,8 @@ def load(kind: str, reference: str) -> Any:
         if home.endswith(".py"):
             names = _run(home, Path(home).stat().st_mtime_ns)
         else:
-            names = vars(importlib.import_module(home))
+            with _importing_from(Path.cwd()):
+                names = vars(importlib.import_module(home))
         found = names.get(name)
         part = found() if inspect.isclass(found) or inspect.isfunction(found) else found
     except Exception as error:  # whatever the user's own code raises
@@ -164,7 +166,18 @@ def load(kind: str, reference: str) -> Any:
 def _run(path: str, changed: int) -> dict[str, Any]:
     """What a file defines; run once, as a class that is defined anew would need programs of its own."""
     del changed  # a file that was changed since is run again
-    return runpy.run_path(path)
+    with _importing_from(Path(path).resolve().parent):
+        return runpy.run_path(path)
+
+
+@contextmanager
+def _importing_from(folder: Path) -> Iterator[None]:
+    """While a user's own code is loaded: it may import what lies beside it, as where Python itself runs it."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def file_digests(parts: Iterable[Any]) -> dict[str, str]:
@@ -190,12 +203,21 @@ def description(part: Any) -> Any:
         return part.described
     leaves = jax.tree.leaves(part)
     if len(leaves) == 1 and leaves[0] is part:  # no tree of arrays, as triggers are not
-        numbers = json.dumps(getattr(part, "__dict__", {}), sort_keys=True, default=repr)
+        numbers = json.dumps(getattr(part, "__dict__", {}), sort_keys=True, default=_stable)
     else:
-        values = [[f"{x:.7g}" for x in np.ravel(leaf).tolist()] for leaf in leaves]
+        values = [[_digits(x) for x in np.ravel(leaf).tolist()] for leaf in leaves]
         numbers = json.dumps([values, str(jax.tree.structure(part))])  # what is static stands in the structure
     kind = f"{type(part).__module__}.{type(part).__qualname__}"
     return {"class": kind, "numbers": hashlib.sha256(numbers.encode()).hexdigest()[:16]}
+
+
+def _digits(value: Any) -> str:
+    return f"{value:.7g}" if isinstance(value, int | float) else repr(value)
+
+
+def _stable(value: Any) -> Any:
+    """For JSON: an array's numbers, and of other objects the class, since where one lies in memory says nothing."""
+    return np.ravel(value).tolist() if isinstance(value, np.ndarray | jax.Array) else type(value).__qualname__
 
 
 ROBOTS: Registry[Callable[..., Any]] = Registry(("mass_and_bias",))

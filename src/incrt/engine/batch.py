@@ -55,17 +55,25 @@ class Stack:
 
     def may_act(self, step: int) -> bool:
         """Whether a check at this step can be an event of any run, whatever it is shown."""
-        return any(run.can_act(step) for run in self._watched().values())
+        try:
+            return any(run.can_act(step) for run in self._watched().values())
+        except ValueError:  # what a trigger answers makes no sense: the check will say of which run
+            return True
 
     def check(self, step: int, seen: Look, metrics: Mapping[int, Metrics] | None = None) -> dict[int, Check]:
         """The check of every sound run, by its place in the stack; events happen and are certified.
 
-        ``metrics`` are those of the stretch before it, which triggers are shown too.
+        ``metrics`` are those of the stretch before it, which triggers are shown too. A run whose trigger answers what
+        makes no sense does not go on; the others do.
         """
         # Heads whose output is not finite end the run at its next action.
         runs = {i: run for i, run in self._watched(metrics).items() if np.all(np.isfinite(seen.shares[i]))}
         checks: dict[int, Check] = {}
-        for i, (check, heads_state) in check_runs(step, runs, partial(self._measure, seen), self._act).items():
+
+        def refuse(i: int, error: ValueError) -> None:
+            self.members[i].refused = error
+
+        for i, (check, heads_state) in check_runs(step, runs, partial(self._measure, seen), self._act, refuse).items():
             self.members[i].note(check, heads_state)
             checks[i] = check
         return checks
@@ -75,7 +83,7 @@ class Stack:
         return {
             i: Watched(each.run.trigger, each.heads_state, **(metrics[i].signals() if metrics else {}))
             for i, each in enumerate(self.members)
-            if each.failure is None and each.heads_state is not None
+            if each.is_going_on and each.heads_state is not None
         }
 
     def _measure(self, seen: Look, wanted: Sequence[int]) -> dict[int, Measured]:

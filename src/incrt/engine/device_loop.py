@@ -58,18 +58,13 @@ class Group:
         return [each for stack in self.stacks for each in stack.members]
 
     @property
-    def indices(self) -> list[int]:
-        """The runs' numbers in the population."""
-        return [i for stack in self.stacks for i in stack.indices]
-
-    @property
     def finished(self) -> bool:
         """Whether no run has anything left to do."""
         return self._pending is None and self._at_end
 
     @property
     def _at_end(self) -> bool:
-        return self.step >= self._run.sac.steps or all(each.failure is not None for each in self.members)
+        return self.step >= self._run.sac.steps or not any(each.is_going_on for each in self.members)
 
     def advance(self) -> list[Report]:
         """Train to the next check. The host looks at it at once where it may be an event, else beside the next."""
@@ -117,13 +112,18 @@ class Group:
             ]
 
     def states(self) -> dict[int, RunState]:
-        """The state of each run, on the host, by its number in the population."""
-        return {i: state for stack in self.stacks for i, state in zip(stack.indices, stack.host_states(), strict=True)}
+        """The state of each run that was not refused, on the host, by its number in the population."""
+        return {
+            i: state
+            for stack in self.stacks
+            for i, member, state in zip(stack.indices, stack.members, stack.host_states(), strict=True)
+            if member.refused is None
+        }
 
 
 def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> list[Report]:
     """Catch up with a stretch of one stack, from step ``begun`` on: figures, failures, checks, events."""
-    sound = [i for i, each in enumerate(stack.members) if each.failure is None]
+    sound = [i for i, each in enumerate(stack.members) if each.is_going_on]
     for i in sound:
         stack.members[i].step = int(found.step[i])
         if found.cause[i]:
@@ -132,7 +132,7 @@ def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> 
     trained = {i: as_record(found.rows[: int(found.step[i]) - begun, i]) for i in sound}
     metrics = {i: summarise(stack.members[i].step, record, rate) for i, record in trained.items()}
     checks = {} if found.look is None else stack.check(step, found.look, metrics)
-    return [Report(stack.indices[i], metrics[i], checks.get(i)) for i in sound]
+    return [Report(stack.indices[i], metrics[i], checks.get(i)) for i in sound if stack.members[i].refused is None]
 
 
 def train_stacks(

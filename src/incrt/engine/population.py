@@ -51,8 +51,6 @@ class Population:
         self.device = find_device(device)
         saved = saved or {}
         self.progress = [saved[i].progress if i in saved else first_progress(run) for i, run in enumerate(runs)]
-        self.refused: dict[int, ValueError] = {}
-        """The runs, by number, that cannot go on for what a trigger of the user's own answered."""
         is_host = self.device.platform == "cpu"
         self._workers = (cores or usable_cores()) if is_host else 1
         arranged = arrange(self.progress, set(saved), together=not is_host)
@@ -93,12 +91,7 @@ class Population:
                     busy[pool.submit(group.advance)] = group
                 for done in wait(busy, return_when=FIRST_COMPLETED).done:
                     group = busy.pop(done)
-                    try:
-                        reports = done.result()
-                    except ValueError as error:
-                        self.refused |= dict.fromkeys(group.indices, error)  # the others go on
-                        continue
-                    yield news(group, reports)
+                    yield news(group, done.result())
                     if not group.finished:
                         waiting.append(group)
         for group in waiting:  # those that were stopped

@@ -66,6 +66,8 @@ class Progress:
     """Of all checks that measured one."""
     certificates: list[Certificate] = field(default_factory=list)
     failure: Failure | None = None
+    refused: ValueError | None = None
+    """What a trigger of the user's own answered, if the run cannot go on with it."""
 
     @property
     def heads(self) -> int:
@@ -77,6 +79,11 @@ class Progress:
     @property
     def finished(self) -> bool:
         return self.failure is not None or self.step >= self.run.sac.steps
+
+    @property
+    def is_going_on(self) -> bool:
+        """Whether nothing has ended it before its time."""
+        return self.failure is None and self.refused is None
 
     def note(self, check: Check, heads_state: HeadsState) -> None:
         """Keep what a check left behind."""

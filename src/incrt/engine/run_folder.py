@@ -32,6 +32,8 @@ from incrt.storage.lock import HeldError, lock
 from incrt.storage.lock import is_held as is_lock_held
 
 _LOGS = ("events.jsonl", "metrics.jsonl")
+TENSORBOARD = "tensorboard"
+"""Name of the folder for TensorBoard, where its figures are asked for."""
 LOCK = ".lock"
 """Name of the file that who trains in a folder holds locked."""
 _RESULTS = ("policy.safetensors", "conclusion.json")
@@ -48,6 +50,8 @@ class RunFolder:
 
     def __init__(self, path: Path, run: Run, about: Mapping[str, Any], warn: Callable[[str], None]) -> None:
         self.path, self.run, self._warn = path, run, warn
+        self.is_new = False
+        """Whether there was no such folder before it was taken."""
         self._held: IO[str] | None = None
         self._before: dict[str, Any] = {}
         """What config.json said when the folder was taken."""
@@ -73,6 +77,7 @@ class RunFolder:
         Nothing of a run is changed, but that checkpoints that are damaged are put aside.
         """
         with self._writable():
+            self.is_new = not self.path.exists()
             self.path.mkdir(parents=True, exist_ok=True)
             self._written()  # a folder of something else is left as it is
             self._lock()
@@ -157,9 +162,10 @@ class RunFolder:
     def discard(self) -> None:
         """Leave nothing half-built of a run that cannot go on and has no checkpoint yet."""
         if self._is_bare():
-            self._remove("config.json", *_LOGS, LOCK)
-            with contextlib.suppress(OSError):  # somebody put a file of his own beside them
-                self.path.rmdir()
+            self._remove("config.json", *_LOGS, LOCK, f"{TENSORBOARD}/events.out.tfevents.*")
+            for folder in (self.path / TENSORBOARD, self.path):
+                with contextlib.suppress(OSError):  # it is not there, or holds files of somebody else's
+                    folder.rmdir()
 
     def _is_bare(self) -> bool:
         """Whether the folder has neither checkpoints nor results."""
@@ -173,7 +179,9 @@ class RunFolder:
             makers = [each for each in makers if each["from_step"] < step]  # later steps are trained again
             if not makers or {**makers[-1], "from_step": step} != {**maker, "from_step": step}:
                 makers.append({"from_step": step, **maker})
-        wanted = {**self._about, "made_by": makers}
+        # A run that is over was trained with the files of then, whatever they say now.
+        files = {"files": written["files"]} if maker is None and "files" in written else {}
+        wanted = {**self._about, **files, "made_by": makers}
         if wanted != written:
             write_json(self.path / "config.json", wanted)
 

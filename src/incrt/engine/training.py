@@ -82,9 +82,11 @@ def train(
                     ]
                 tell(population, news)
             _wait(writing)
-        for i, error in population.refused.items():
-            folders[i].discard()
-            with _refusing(taken[i][0], on_refused):
+        refused = [(*kept, each.refused) for kept, each in zip(taken, population.progress, strict=True) if each.refused]
+        for _, folder, _ in refused:
+            folder.discard()
+        for job, _, error in refused:
+            with _refusing(job, on_refused):
                 raise error
         return population.progress
 
@@ -101,8 +103,14 @@ def _take(
     for job in jobs:
         folder = RunFolder(job.folder, job.run, job.about, warn)
         open_folders.callback(folder.close)
-        with _refusing(job, on_refused):
-            found.append((job, folder, folder.take()))
+        try:
+            with _refusing(job, on_refused):
+                found.append((job, folder, folder.take()))
+        except ValueError:
+            for _, other, _ in found:
+                if other.is_new:
+                    other.discard()
+            raise
     maker = made_by(place.device_kind)
     taken: list[tuple[Job, RunFolder]] = []
     resumed: dict[int, Checkpoint] = {}

@@ -10,7 +10,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from incrt.config import HeadsConfig
 from incrt.config.rules import COUNT, INDEX, NON_NEGATIVE
@@ -214,25 +214,45 @@ class Check(NamedTuple):
 
 Measure = Callable[[Sequence[int]], Mapping[int, Measured]]
 """Takes the signals of the runs with these numbers."""
+Answer = TypeVar("Answer")
 Act = Callable[[Mapping[int, Decision]], Mapping[int, Evidence]]
 """Lets these events happen, all of them with a head, and measures what each did."""
 
 
 def check_runs(
-    step: int, runs: Mapping[int, Watched], measure: Measure, act: Act
+    step: int,
+    runs: Mapping[int, Watched],
+    measure: Measure,
+    act: Act,
+    on_refused: Callable[[int, ValueError], None] | None = None,
 ) -> dict[int, tuple[Check, HeadsState]]:
     """The check of many runs at one step, by their numbers, and what is to be kept of each until the next.
 
-    A trigger that answers what makes no sense is a ValueError, before anything is changed.
+    A trigger that answers what makes no sense is a ValueError, before anything is changed; ``on_refused`` is told of it
+    instead, and the check is that of the other runs.
     """
     step = COUNT("step", step)
     for run in runs.values():
         if step <= run.heads_state.last_check:
             raise ValueError(f"step must be after the latest check at {run.heads_state.last_check}, got {step}")
-    wanted = [i for i, run in runs.items() if run.measures(step)]
+    left = dict(runs)
+
+    def of_each(ask: Callable[[int, Watched], Answer]) -> dict[int, Answer]:
+        found = {}
+        for i, run in list(left.items()):
+            try:
+                found[i] = ask(i, run)
+            except ValueError as error:
+                if on_refused is None:
+                    raise
+                on_refused(i, error)
+                del left[i]
+        return found
+
+    wanted = [i for i, measures in of_each(lambda _, run: run.measures(step)).items() if measures]
     measured = measure(wanted) if wanted else {}
-    shown = {i: run.signals(step, measured.get(i)) for i, run in runs.items()}
-    decided = {i: run.decide(shown[i]) for i, run in runs.items()}
+    shown = of_each(lambda i, run: run.signals(step, measured.get(i)))
+    decided = of_each(lambda i, run: run.decide(shown[i]))
     events = {i: decision for i, (decision, _) in decided.items() if decision.head is not None}
     evidence = act(events) if events else {}
     found = {}

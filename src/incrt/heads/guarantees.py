@@ -153,7 +153,8 @@ def conclude(
         prune_limit=None,
         certificates_held=sum(each.holds for each in certificates),
     )
-    if type(trigger) is not PaperTrigger:
+    by_another = any(isinstance(each, PruneCertificate) and each.threshold is None for each in certificates)
+    if type(trigger) is not PaperTrigger or by_another:  # of other rules the paper promises nothing
         return found
     return dataclasses.replace(found, **_promised(trigger.config, found, len(mask), certificates))
 

@@ -62,7 +62,8 @@ class Store:
     def enter(self, study: Study) -> tuple[Study, list[PlannedRun]]:
         """Note that a study is asked for; seeds that were asked for before stay in it, as long as any of its runs do.
 
-        Gives the study as noted, and the runs that it named before and no longer does.
+        Gives the study as noted, and the runs that it named before and no longer does. A study is refused if a file of
+        the user's own, such as a robot, has changed since: its runs would be of two arms.
         """
         path = self._studies / study_file(study.name, study.preset)
         gone: list[PlannedRun] = []
@@ -70,6 +71,7 @@ class Store:
             with self._lock():
                 if path.exists():
                     before = _from_json(path)
+                    self._check_files(study, path)
                     keys, keys_before = ({cell.key for cell in each.cells} for each in (study, before))
                     gone = [run for run in self.planned(before) if run.cell.key not in keys]
                     if keys & keys_before:
@@ -78,6 +80,14 @@ class Store:
         except OSError as error:
             raise ValueError(f"{self.path} cannot be written: {error}") from None
         return study, gone
+
+    def _check_files(self, study: Study, path: Path) -> None:
+        before = read_json(path).get("files", {})
+        if changed := [name for name, digest in _files(study).items() if before.get(name, digest) != digest]:
+            raise ValueError(
+                f"{', '.join(changed)} has changed since study {study.name} was begun in {self.path}: its runs are of "
+                "what the file said then; choose another --out"
+            )
 
     def studies(self) -> list[Study]:
         """The studies asked for, in the order of their names."""
@@ -214,7 +224,12 @@ def _last_step(log: Path) -> int:
 
 def _to_json(study: Study) -> dict[str, Any]:
     cells = [{"variant": cell.variant, **cell.config.to_json()} for cell in study.cells]
-    return {**vars(study), "cells": cells}
+    return {**vars(study), "cells": cells, "files": _files(study)}
+
+
+def _files(study: Study) -> dict[str, str]:
+    """The files of the user's own that the parts of its tasks are made of, each with a digest of its content."""
+    return {name: digest for cell in study.cells for name, digest in cell.config.files().items()}
 
 
 def _from_json(path: Path) -> Study:
@@ -223,6 +238,7 @@ def _from_json(path: Path) -> Study:
         for cell in found["cells"]:
             refuse_earlier(cell, "studies end with it: its own incrt report makes a folder of them that is read here")
         cells = tuple(Cell(cell.pop("variant"), read_settings(cell)) for cell in found.pop("cells"))
+        found.pop("files", None)
         seeds, trained_by = tuple(found.pop("seeds")), tuple(found.pop("trained_by"))
         # A version before had one name for all, or none.
         compare = comparisons(found.pop("compare"), dict.fromkeys(cell.variant for cell in cells))

@@ -105,7 +105,12 @@ def _train(
         else:
             found.problems[str(job.folder)] = str(error)
 
-    jobs = [make_job(run.folder, run.cell.config.replace(seed=run.seed)) for run in runs]
+    jobs = []
+    for run in runs:
+        try:
+            jobs.append(make_job(run.folder, run.cell.config.replace(seed=run.seed)))
+        except ValueError as error:  # of this run's settings
+            found.problems[str(run.folder)] = str(error)
     save_every = max(1, runs[0].cell.config.sac.steps // _CHECKPOINTS)  # all runs of an assignment are of one length
     train(jobs, assignment.device, save_every, warn=warn, on_refused=refused, cores=assignment.cores)
 
