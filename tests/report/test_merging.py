@@ -368,7 +368,7 @@ def archives(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 def test_a_report_takes_up_what_another_folder_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    monkeypatch.setattr("incrt.report.build.make_charts", lambda _: [])
     whole, one, other = archives(tmp_path)
     main(["report", str(one), str(other), "--out", str(one), "--json"])
     names = ("runs.csv", "references.csv", "commands.csv", "record.json", "cells.csv", "tables/memory/study-main.csv")
@@ -381,7 +381,7 @@ def test_a_report_takes_up_what_another_folder_has(tmp_path: Path, monkeypatch: 
 def test_a_study_of_which_runs_are_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    monkeypatch.setattr("incrt.report.build.make_charts", lambda _: [])
     whole = report_dataset(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=4)
     for wanted, is_named in ((4, False), (9, True)):
         write_archive(replace(whole, studies=[replace(whole.studies[0], runs_wanted=wanted)]), tmp_path)

@@ -25,7 +25,6 @@ def make_again(folder: Path, out: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("incrt.report.build.make_charts", lambda _: [])
         patch.setattr("incrt.report.build.render", lambda *_: "")
-        patch.setattr("incrt.report.build.write_all_stills", lambda _: None)
         build_report(read_archive(folder), out)
 
 
