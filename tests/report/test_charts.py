@@ -204,6 +204,7 @@ def test_rank_shares_episodes_and_attention(charts: dict[str, Chart]) -> None:
     assert np.asarray(highest)[:, 1].max() == pytest.approx(1.0)
     tracking = charts["tracking-tau-2"].drawing
     assert list(tracking.legend)[:2] == ["payload 0 kg", "payload 0.375 kg"]
+    assert len(tracking.panels) == 6 * 2
     position, error = tracking.panels[0], tracking.panels[2]
     found = curve(position, "reference")[:, 1] - curve(position, "payload 0 kg")[:, 1]
     np.testing.assert_allclose(found, curve(error, "payload 0 kg")[:, 1])
@@ -272,12 +273,12 @@ def test_a_variant_looks_the_same_everywhere() -> None:
 def test_files_have_their_labels_and_are_always_the_same(dataset: Dataset, charts: dict[str, Chart]) -> None:
     again = {chart.name: chart for chart in make_charts(Runs(dataset, "paper"))}
     for name in ("figure-3-comparison", "conditions-robustness", "attention"):
-        files = charts[name].drawing.files
-        assert files[".png"][:8] == b"\x89PNG\r\n\x1a\n"
-        written = files[".svg"].decode()
+        picture = charts[name].drawing.picture
+        assert picture.png[:8] == b"\x89PNG\r\n\x1a\n"
+        written = picture.svg.decode()
         assert all(label in written for label in (charts[name].drawing.title, *charts[name].drawing.legend))
         assert all(panel.y_title in written for panel in panels(charts[name]))
-        assert again[name].drawing.files == files
+        assert again[name].drawing.picture == picture
 
 
 def test_words_with_dollars_and_underscores_are_as_they_were_written() -> None:
@@ -286,7 +287,7 @@ def test_words_with_dollars_and_underscores_are_as_they_were_written() -> None:
     with mpl.rc_context(STYLE):
         for name in names:
             drawing.panel(names=names).axes.plot([0, 1], label=name)
-    written = drawing.files[".svg"].decode()
+    written = drawing.picture.svg.decode()
     assert all(f">{name}</text>" in written for name in (*names, "$ and $"))
 
 

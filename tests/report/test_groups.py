@@ -103,5 +103,5 @@ def test_reference_controllers_are_named_where_they_are_drawn(dataset: Dataset, 
 
 def test_files_have_all_names(charts: dict[str, Chart]) -> None:
     for name in ("results-search", "learning-search"):
-        written = charts[name].drawing.files[".svg"].decode()
+        written = charts[name].drawing.picture.svg.decode()
         assert all(variant.removeprefix("K_max") in written for variant in SEARCH.variants)

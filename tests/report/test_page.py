@@ -111,6 +111,7 @@ def test_figures_are_loaded_when_they_come_near_and_nothing_is_fetched(browser: 
     figures = browser.seen("figure img")
     assert figures > 20
     assert browser.js(LOADED) < figures
+    assert browser.js("document.images[0].clientWidth") == 720
     browser.js("[...document.images].at(-1).scrollIntoView()")
     last = "[...document.images].at(-1)"
     WebDriverWait(browser.driver, 10).until(lambda _: browser.js(f"{last}.complete && {last}.naturalWidth > 500"))

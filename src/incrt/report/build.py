@@ -12,7 +12,6 @@ from incrt.report.claims.rules import Verdict
 from incrt.report.data import Dataset
 from incrt.report.drawn import only_drawn
 from incrt.report.figures.all_charts import make_charts
-from incrt.report.figures.drawing import ENDINGS
 from incrt.report.page import render
 from incrt.report.schema import to_csv
 from incrt.report.selection import SOUND, Runs, deltas, diverged, mean_of, total
@@ -43,8 +42,8 @@ def build_report(dataset: Dataset, out: Path) -> dict[str, list[Verdict]]:
                 for ending, form in _FORMS.items():
                     files[out / "tables" / preset / f"{made.name}{ending}"] = form(made).encode()
             for chart in charts[preset]:
-                for ending, content in chart.drawing.files.items():
-                    files[out / "figures" / preset / f"{chart.name}{ending}"] = content
+                files[out / "figures" / preset / f"{chart.name}.png"] = chart.drawing.picture.png
+                files[out / "figures" / preset / f"{chart.name}.svg"] = chart.drawing.picture.svg
         for path, content in files.items():
             write_whole(path, content)
         _remove_others(out, files)
@@ -55,7 +54,7 @@ def build_report(dataset: Dataset, out: Path) -> dict[str, list[Verdict]]:
 
 def _remove_others(out: Path, files: Mapping[Path, bytes]) -> None:
     """Tables and figures of an earlier report that had more of them would pass for this one's."""
-    for folder, endings in (("tables", _FORMS), ("figures", ENDINGS)):
+    for folder, endings in (("tables", tuple(_FORMS)), ("figures", (".png", ".svg"))):
         for preset in PRESETS:
             for path in (out / folder / preset).glob("*"):
                 if path.suffix in endings and path not in files:

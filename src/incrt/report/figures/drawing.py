@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -16,8 +16,6 @@ from matplotlib.gridspec import GridSpec
 
 from incrt.report.figures.style import STYLE
 
-ENDINGS = (".png", ".svg")
-"""How the files of a figure end."""
 SYMBOL = re.compile(r"\b(τ|K)_(z|max|d)\b")
 """Names in texts whose second part is set below the line, wherever that can be done."""
 _LINE = 0.18
@@ -42,6 +40,16 @@ class Panel:
         """What can be seen, in words."""
         axes = " over ".join(filter(None, (self.y_title, self.x_title)))
         return f"{self.title}: {axes}" if self.title else axes
+
+
+class Picture(NamedTuple):
+    """A figure that is done."""
+
+    png: bytes
+    svg: bytes
+    width: int
+    """In pixels of a screen."""
+    height: int
 
 
 class Drawing:
@@ -88,24 +96,6 @@ class Drawing:
                 found.setdefault(label, artist)
         return found
 
-    @cached_property
-    def files(self) -> dict[str, bytes]:
-        """The finished figure, by the ending of the file; the same figure makes the same files."""
-        png, svg = io.BytesIO(), io.StringIO()
-        with mpl.rc_context(STYLE):
-            self._finish()
-            # Not by savefig, which draws everything once more to find out how large it is.
-            FigureCanvasAgg(self._figure).print_png(png)
-            self._figure.set_layout_engine("none")  # the places are found; finding them takes as long as drawing
-            FigureCanvasSVG(self._figure).print_svg(svg, metadata={"Date": None})
-        return {".png": png.getvalue(), ".svg": _compact(svg.getvalue()).encode()}
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels of a screen."""
-        width, height = self._figure.get_size_inches()
-        return round(96 * width), round(96 * height)
-
     def arrange(self) -> GridSpec:
         """Give every panel its place; needed before a panel shares its place with a scale of colours."""
         columns = min(self._columns, len(self.panels))
@@ -113,6 +103,19 @@ class Drawing:
         for index, panel in enumerate(self.panels):
             panel.axes.set_subplotspec(grid[index])
         return grid
+
+    @cached_property
+    def picture(self) -> Picture:
+        """The finished figure; the same figure makes the same bytes."""
+        figure, png, svg = self._figure, io.BytesIO(), io.StringIO()
+        with mpl.rc_context(STYLE):
+            self._finish()
+            # Not by savefig, which draws everything once more to find out how large it is.
+            FigureCanvasAgg(figure).print_png(png)
+            figure.set_layout_engine("none")  # the places are found; finding them takes as long as drawing
+            FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None})
+        width, height = (round(96 * inches) for inches in figure.get_size_inches())
+        return Picture(png.getvalue(), _compact(svg.getvalue()).encode(), width, height)
 
     def _finish(self) -> None:
         """Give the figure its size, title and legend, and the axes the labels that they need where they are."""

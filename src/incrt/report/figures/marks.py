@@ -81,8 +81,8 @@ def seed_dots(
     shown = rows.drop_nulls(metric)
     spread = 0.7 * width * (((np.arange(len(shown)) + 1) * _GOLDEN) % 1 - 0.5)
     panel.axes.plot(x + spread, shown[metric], "o", color=colour, markersize=size, markeredgewidth=0, alpha=0.75)
-    for variant, seed, value in shown.select("variant", "seed", metric).iter_rows():
-        panel.numbers.append((f"{variant}, seed {seed}", number(value)))
+    for variant, seed, tau_z, value in shown.select("variant", "seed", "tau_z", metric).iter_rows():
+        panel.numbers.append((f"{variant}, seed {seed}, {regime_name(tau_z)}", number(value)))
 
 
 def controller_lines(

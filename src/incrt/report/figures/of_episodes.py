@@ -1,4 +1,4 @@
-"""What a policy does in an episode: tracking and torque for each payload, gains, and where its heads look."""
+"""What a policy does in an episode: tracking, torque and gains for each payload, and where its heads look."""
 
 from collections.abc import Sequence
 
@@ -19,40 +19,35 @@ _TIME = "time [s]"
 def episode_charts(view: View) -> list[Chart]:
     """Of a representative run of each regime."""
     found = [(run, view.dataset.episodes[run["folder"]]) for run in view.shown_in_episodes()]
-    charts = [chart for shown in found for chart in (_tracking(view, *shown), _gains(view, *shown))]
+    charts = [_episode(view, *shown) for shown in found]
     looking = [(run, episodes) for run, episodes in found if episodes.attention.size]
     return [*charts, _attention(view, looking)] if looking else charts
 
 
-def _tracking(view: View, run: Row, episodes: Episodes) -> Chart:
-    joints = episodes.q.shape[-1]
-    drawing = Drawing(f"Tracking and torque in an episode, {regime_name(run['tau_z'])}", columns=joints)
-    errors = episodes.q_d - episodes.q
-    for label, values in (("position [rad]", episodes.q), ("error [rad]", errors), ("torque [N m]", episodes.torque)):
+def _episode(view: View, run: Row, episodes: Episodes) -> Chart:
+    """All over the same time, so that a gain can be held against the error that it answers."""
+    joints, regime = episodes.q.shape[-1], regime_name(run["tau_z"])
+    drawing = Drawing(f"Tracking, torque and gains in an episode, {regime}", columns=joints)
+    for label, values in (
+        ("position [rad]", episodes.q),
+        ("error [rad]", episodes.q_d - episodes.q),
+        ("torque [N m]", episodes.torque),
+        ("K_d", episodes.k_d),
+        ("Λ", episodes.lam),
+        ("η", episodes.eta),
+    ):
         for joint in range(joints):
             axes = drawing.panel(f"joint {joint + 1}", _TIME, label).axes
             _payload_lines(axes, episodes, values[..., joint])
             if values is episodes.q:
                 wanted = episodes.q_d[0, :, joint]
                 axes.plot(episodes.time, wanted, color=GREY, linestyle="--", label="reference")
-    return _chart(view, run, "tracking", drawing, "One episode a payload, the policy without noise.")
-
-
-def _gains(view: View, run: Row, episodes: Episodes) -> Chart:
-    joints = episodes.q.shape[-1]
-    drawing = Drawing(f"Scheduled gains in an episode, {regime_name(run['tau_z'])}", columns=joints)
-    for label, values in (("K_d", episodes.k_d), ("Λ", episodes.lam), ("η", episodes.eta)):
-        for index in range(values.shape[-1]):
-            feature = f", feature {index // joints + 1}" if values.shape[-1] > joints else ""
-            panel = drawing.panel(f"joint {index % joints + 1}{feature}", _TIME, label)
-            _payload_lines(panel.axes, episodes, values[..., index])
-    return _chart(view, run, "gains", drawing, "The gains of the same episodes.")
-
-
-def _chart(view: View, run: Row, name: str, drawing: Drawing, caption: str) -> Chart:
-    about = f"{run['variant']}, seed {run['seed']}, of study {run['study']}; its Δ% is {number(run['delta_pct'])}."
-    name, shown = slug(f"{name} tau {run['tau_z']:g}"), ([run["study"]], [run["variant"]], [run["tau_z"]])
-    return Chart(name, f"{caption} {about}", drawing, view.preset, *shown)
+    caption = (
+        f"One episode a payload, the policy without noise. {run['variant']}, seed {run['seed']}, of study "
+        f"{run['study']}; its Δ% is {number(run['delta_pct'])}."
+    )
+    name, shown = slug(f"tracking tau {run['tau_z']:g}"), ([run["study"]], [run["variant"]], [run["tau_z"]])
+    return Chart(name, caption, drawing, view.preset, *shown)
 
 
 def _payload_lines(axes: Axes, episodes: Episodes, values: Floats) -> None:

@@ -35,7 +35,7 @@ def tracking_figure(title: str, rollouts: Mapping[str, Any], path: Path) -> None
                     axes.plot(each.time, line, color=colour, label=name.replace("_", " "))
                 if part == "q":
                     axes.plot(first.time, first.q_d[:, joint], "--", color="#000000", label="trajectory")
-    path.write_bytes(drawing.files[".png"])
+    path.write_bytes(drawing.picture.png)
 
 
 def heads_figure(
@@ -65,7 +65,7 @@ def heads_figure(
         ):
             if known := [row for row in rows if row[part] is not None]:
                 drawing.panel("", STEPS, y_title).axes.plot(*_columns(known, part), look, color=GREY)
-    path.write_bytes(drawing.files[".png"])
+    path.write_bytes(drawing.picture.png)
 
 
 def _columns(rows: Sequence[Mapping[str, Any]], part: str) -> tuple[list[Any], list[Any]]:

@@ -47,12 +47,13 @@ def _results(view: View, study: StudyRecord, name: str, metrics: Sequence[Metric
     few = len(study.variants) * len(study.tau_zs) <= 8
     shown = "headroom closed" if name == "headroom" else "results of the variants"
     drawing = Drawing(f"Study {study.name}: {shown}", columns=2 if few else 1)
-    for metric in metrics if any(map(deltas, cells)) else ():
-        _results_panel(drawing, view, study, metric)
+    if any(map(deltas, cells)):
+        for metric in metrics:
+            _results_panel(drawing, view, study, metric)
     about = f"{study.about} Means with the 95 % Student interval; small dots are seeds ({marks.counted(cells)})."
     if "headroom_closed" in metrics:
         about += " Headroom closed is 0 at the best constant gains and 1 at the clairvoyant controller."
-    if any(line.get_linestyle() != "None" for panel in drawing.panels for line in panel.axes.lines):
+    if any(line.get_linestyle() != "None" for panel in drawing.panels for line in panel.axes.lines):  # not a mark
         about += " Grey lines: the reference controllers."
     return _chart(view, study, name, drawing, about)
 

@@ -12,8 +12,6 @@ from incrt.report.statistics import summarise
 from incrt.report.wording import number
 
 _STATIC_COLOUR = "#af2604"
-
-
 _SWEEPS = {
     "k_max": ("figure-6-cap", "The head-count cap K_max", "The paper's Figure 6"),
     "grace": ("figure-7-cooldown", "The cooldown between two events", "The paper's Figure 7"),
@@ -29,9 +27,10 @@ def sweep_charts(view: View) -> list[Chart]:
 def _sweep(view: View, study: StudyRecord, name: str, title: str, of_paper: str) -> Chart:
     cells = [view.everywhere(study.name, variant, tau_z) for variant in study.variants for tau_z in study.tau_zs]
     drawing = Drawing(title, columns=2)
-    for tau_z in study.tau_zs if any(map(deltas, cells)) else ():
-        _means(drawing, view, study, tau_z)
-        _spreads(drawing, view, study, tau_z)
+    if any(map(deltas, cells)):
+        for tau_z in study.tau_zs:
+            _means(drawing, view, study, tau_z)
+            _spreads(drawing, view, study, tau_z)
     caption = (
         f"{of_paper}. Left: mean Δ% with the 95 % Student interval, lower is better; small dots are seeds "
         f"({marks.counted(cells)}). Right: standard deviation of Δ% over the seeds. Hollow and hatched: the paper's "
