@@ -19,7 +19,7 @@ from incrt.report.figures import heads_figure
 from incrt.report.figures.all_charts import make_charts
 from incrt.report.figures.chart import Chart, regime_name
 from incrt.report.figures.drawing import Drawing, Panel
-from incrt.report.figures.style import COLOURS, GREY, LINES, STYLE, looks, ordered_colours
+from incrt.report.figures.style import COLOURS, GREY, LINES, SCALE, STYLE, looks, ordered_colours
 from incrt.report.selection import SOUND, Runs, deltas, representative
 from incrt.report.statistics import summarise
 from incrt.report.wording import interval_text
@@ -259,8 +259,9 @@ def test_colours_stand_out_from_white() -> None:
 
 
 def test_ordered_colours_go_from_end_to_end() -> None:
-    assert ordered_colours(3, LINES) == list(LINES)
-    assert ordered_colours(1, LINES) == [LINES[0]]
+    first, _, last = ordered_colours(3, SCALE)
+    assert (first, last) == ("#440154", "#fde725")
+    assert ordered_colours(1, SCALE) == [first]
 
 
 def test_a_variant_looks_the_same_everywhere() -> None:

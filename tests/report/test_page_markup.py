@@ -77,4 +77,4 @@ def test_every_part_is_there_and_every_figure_its_picture(page: Page) -> None:
 
 def test_every_figure_has_its_numbers_in_words(page: Page) -> None:
     texts = dict.fromkeys(page.texts["th"] + page.texts["td"])
-    assert {"Measured by", "a, seed 42, ", "headroom closed"} <= texts.keys()
+    assert {"Measured by", "a, seed 42, τ", "headroom closed"} <= texts.keys()

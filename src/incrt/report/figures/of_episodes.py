@@ -8,7 +8,7 @@ from matplotlib.ticker import MaxNLocator
 
 from incrt.report.figures.chart import Chart, View, regime_name, slug
 from incrt.report.figures.drawing import Drawing
-from incrt.report.figures.style import GREY, HEAT, LINES, ordered_colours
+from incrt.report.figures.style import GREY, LINES, SCALE, ordered_colours
 from incrt.report.schema import Row
 from incrt.report.wording import number
 from incrt.storage.records import Episodes, Floats
@@ -82,6 +82,6 @@ def _attention(view: View, found: Sequence[tuple[Row, Episodes]]) -> Chart:
 
 def _heat(axes: Axes, x: Floats, y: Floats, weights: Floats) -> None:
     """A colour for each weight; rows from below."""
-    mesh = axes.pcolormesh(x, y, weights, cmap=HEAT, shading="nearest", rasterized=True)
+    mesh = axes.pcolormesh(x, y, weights, cmap=SCALE[0], shading="nearest", rasterized=True)
     axes.grid(visible=False)
     axes.figure.colorbar(mesh, ax=axes, label="weight")

@@ -1,14 +1,16 @@
 """How figures look: their style, and the colours and marks of the variants.
 
-Seven colours that stay apart for the colour-blind and stand out from white; there, no more of them
-do. A mark goes with each colour, so that nothing hangs on colour alone.
+Seven colours that stay apart for the colour-blind and stand out from white; no more of them do. A mark goes with each
+colour, so that nothing hangs on colour alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from matplotlib.colors import LinearSegmentedColormap, to_hex
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
 STYLE: dict[Any, Any] = (
     {"font.size": 8.5, "axes.titlesize": 9, "axes.linewidth": 0.6, "legend.frameon": False}
@@ -22,12 +24,10 @@ COLOURS = ("#0072b2", "#cf8804", "#af2604", "#13a5a3", "#2f4df1", "#a04055", "#a
 MARKERS = "osD^vPX"
 GREY = "#7f8488"
 """What is not a learned variant of ours."""
-SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
-"""Of areas from the first to the last (viridis)."""
-HEAT = LinearSegmentedColormap.from_list("incrt", SCALE)
-"""Of cells from least to most."""
-LINES = ("#9c179e", "#cc4778", "#ed7953")
-"""Of ordered lines: the part of plasma that is neither too dark nor too pale."""
+SCALE = ("viridis", 0.0, 1.0)
+"""Of ordered areas and of cells: a scale of matplotlib's, and the part of it that is used."""
+LINES = ("plasma", 0.33, 0.67)
+"""Of ordered lines: what is neither too dark nor too pale."""
 Dash = str | tuple[float, tuple[float, ...]]
 _LONG: Dash = (0, (6.5, 3))
 DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.", _LONG)
@@ -73,7 +73,7 @@ def _look(index: int) -> Look:
     return Look(COLOURS[colour], MARKERS[(index + turn) % len(MARKERS)])
 
 
-def ordered_colours(number: int, ramp: Sequence[str]) -> list[str]:
-    """Colours for ordered things, from one end of a ramp to the other."""
-    mixed = LinearSegmentedColormap.from_list("ramp", ramp, N=max(number, 2))
-    return [to_hex(mixed(index)) for index in range(number)]
+def ordered_colours(number: int, scale: tuple[str, float, float]) -> list[str]:
+    """Colours for ordered things, from one end of a scale to the other."""
+    name, first, last = scale
+    return [to_hex(colour) for colour in colormaps[name](np.linspace(first, last, number))]
