@@ -217,8 +217,7 @@ def test_rank_shares_episodes_and_attention(charts: dict[str, Chart]) -> None:
 def test_what_cannot_be_seen_is_said(charts: dict[str, Chart]) -> None:
     said = charts["figure-6-cap"].description
     assert said.startswith("The head-count cap K_max. Mean, τ_z = 2 s: Δ% of the RMSE; Spread")
-    said = charts["figure-4-seeds"].description
-    assert said == "Runtime heads, seed by seed. Δ% of the RMSE over memory regime"
+    assert charts["figure-4-seeds"].description == "Runtime heads, seed by seed. Δ% of the RMSE over memory regime"
 
 
 def test_nothing_is_made_of_nothing(dataset: Dataset) -> None:

@@ -35,11 +35,12 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     studies = {name: STUDIES[name] for name in ("main", "static", "k_max", "robustness")}
     studies[HOSTILE] = (("runtime", "<img src=x onerror=alert(1)>", "\"'&amp;"), {2.0: 50})
     dataset = report_dataset(PRESETS, studies, seeds=4)
-    # The episodes of one run are enough, and the drawing of all takes long.
+    # The episodes of one run are enough, and in the second preset one study's figures: drawing all takes long.
     dataset = replace(dataset, episodes=dict(list(dataset.episodes.items())[:1]), title="A report & more")
     verdicts = {preset: judge(Runs(dataset, preset)) for preset in PRESETS}
     tables = {preset: make_tables(Runs(dataset, preset)) for preset in PRESETS}
     charts = {preset: make_charts(Runs(dataset, preset)) for preset in PRESETS}
+    charts["memory"] = [chart for chart in charts["memory"] if "k_max" in chart.studies]
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(render(dataset, verdicts, tables, charts), encoding="utf-8")
     return path
@@ -109,7 +110,7 @@ def browser(started: Browser) -> Iterator[Browser]:
 
 def test_figures_are_loaded_when_they_come_near_and_nothing_is_fetched(browser: Browser) -> None:
     figures = browser.seen("figure img")
-    assert figures > 20
+    assert figures > 10
     assert browser.js(LOADED) < figures
     assert browser.js("document.images[0].clientWidth") == 720
     browser.js("[...document.images].at(-1).scrollIntoView()")

@@ -39,7 +39,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def page() -> Page:
     studies = {"main": STUDIES["main"], "robustness": STUDIES["robustness"], HOSTILE: (("a", VARIANT), {2.0: 50})}
-    dataset = replace(report_dataset(["memory"], studies, seeds=3), title="A report & <more>")
+    dataset = replace(report_dataset(["memory"], studies, seeds=3), title="A report & <more>", episodes={})
     runs = {"memory": Runs(dataset, "memory")}
     found = [{preset: make(each) for preset, each in runs.items()} for make in (judge, make_tables, make_charts)]
     return Page(render(dataset, *found))  # type: ignore[arg-type]
@@ -66,7 +66,7 @@ def test_every_part_is_there_and_every_figure_its_picture(page: Page) -> None:
     assert all(after - before <= 1 for before, after in pairwise(levels))
     assert all("scope" in attributes for tag, attributes in page.elements if tag == "th")
     pictures = [attributes for tag, attributes in page.elements if tag == "img"]
-    assert len(pictures) > 10
+    assert len(pictures) > 5
     for picture in pictures:
         kind, _, svg = (picture["src"] or "").partition(",")
         assert kind == "data:image/svg+xml"
