@@ -66,6 +66,7 @@ class Drawing:
         """The next panel of the row, or the first of a new one. Names stand at 0, 1, … of the horizontal axis."""
         above = self.panels[-self._columns].axes if self._share_x and len(self.panels) >= self._columns else None
         axes = self._figure.add_subplot(sharex=above)
+        axes.grid(visible=True, solid_capstyle="projecting")  # up to the frame, which curves are not to touch
         axes.set_title(_plain(title), loc="left")
         axes.set_xlabel(_plain(x_title))
         axes.set_ylabel(_plain(y_title))
