@@ -17,7 +17,7 @@ import numpy as np
 import safetensors.numpy
 
 from incrt.controllers.evaluation import Evaluation
-from incrt.runs import reference_rows
+from incrt.runs import COMPARED, reference_rows
 from incrt.studies.store import EPISODES, PlannedRun, Store
 from incrt.studies.study import load_study
 
@@ -63,7 +63,8 @@ def make_up(run: PlannedRun, random: np.random.Generator) -> None:
     }
     rmse = 0.015 + 0.002 * float(random.random())
     found = {**{name: evaluation(value) for name, value in RMSE.items()}, "learned": evaluation(rmse)}
-    figures = {**reference_rows({"seed": run.seed}, found)[-1], "training": conclusion}
+    beside = {f"{name}_rmse": RMSE[name] for name in COMPARED}
+    figures = {**reference_rows({"seed": run.seed}, found)[-1], **beside, "training": conclusion}
     maker = {"from_step": 0, "incrt": "made up", "device": "none"}
     for name, content in (("config", {"made_by": [maker]}), ("conclusion", conclusion), ("eval", figures)):
         (run.folder / f"{name}.json").write_text(json.dumps(content))
@@ -101,8 +102,9 @@ def main() -> None:
                 beside = {name: evaluation(rmse) for name, rmse in RMSE.items()}
                 path.write_text(json.dumps(reference_rows({"tau_z": run.cell.config.task.tau_z}, beside)))
         code = "from incrt.cli import main; main()"
+        command = [sys.executable, "-c", code, "report", temporary, "--json"]
         begin = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code, "report", temporary, "--json"], check=True, capture_output=True)  # noqa: S603
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
         seconds = time.perf_counter() - begin
         page = Path(temporary) / "report" / "report.html"
         figures = len(list((Path(temporary) / "report" / "figures").rglob("*.png")))

@@ -58,7 +58,6 @@ _CONTROLLERS = {
 def without_figures(patch: pytest.MonkeyPatch) -> None:
     """Reports without figures, which take long, and without waiting for the disk."""
     patch.setattr("incrt.report.build.make_charts", lambda _: [])
-    patch.setattr("incrt.report.build.write_all_stills", lambda _: None, raising=False)
     patch.setattr("incrt.storage.atomic.os.fsync", lambda _: None)
 
 

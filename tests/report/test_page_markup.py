@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from urllib.parse import unquote
 
 import pytest
 from made_up_report import STUDIES, report_dataset
@@ -38,7 +39,7 @@ class Page(HTMLParser):
 @pytest.fixture(scope="module")
 def page() -> Page:
     studies = {"main": STUDIES["main"], "robustness": STUDIES["robustness"], HOSTILE: (("a", VARIANT), {2.0: 50})}
-    dataset = replace(report_dataset(["memory"], studies, seeds=3), title="A report & <more>")
+    dataset = replace(report_dataset(["memory"], studies, seeds=3), title="A report & <more>", episodes={})
     runs = {"memory": Runs(dataset, "memory")}
     found = [{preset: make(each) for preset, each in runs.items()} for make in (judge, make_tables, make_charts)]
     return Page(render(dataset, *found))  # type: ignore[arg-type]
@@ -46,24 +47,34 @@ def page() -> Page:
 
 def test_names_are_words_and_nothing_else(page: Page) -> None:
     kinds = Counter(tag for tag, _ in page.elements)
-    assert kinds["img"] == kinds["b"] == 0
-    assert kinds["script"] == 3
+    assert kinds["b"] == 0
+    assert kinds["img"] == kinds["figure"]
+    assert kinds["script"] == 1
     assert "A report & <more>" in page.texts["title"]
     boxes = [attributes["value"] for tag, attributes in page.elements if tag == "input"]
     assert {HOSTILE, VARIANT} <= set(boxes)
-    charts = json.loads(page.texts["script"][0])
-    assert HOSTILE in [study for chart in charts for study in chart["studies"]]
+    about = [json.loads(attributes["data-about"] or "") for tag, attributes in page.elements if tag == "figure"]
+    assert [HOSTILE] in [each["study"] for each in about]
+    assert ["a", VARIANT] in [each["variant"] for each in about]
 
 
-def test_every_part_is_there_and_every_panel_has_its_data(page: Page) -> None:
+def test_every_part_is_there_and_every_figure_its_picture(page: Page) -> None:
     named = [attributes["id"] for tag, attributes in page.elements if tag == "section" and "id" in attributes]
     assert named == ["verdicts", "figures", "tables", "certificates", "failed", "configuration", "repeat"]
     levels = [int(tag[1]) for tag, _ in page.elements if tag in {"h1", "h2", "h3", "h4", "h5"}]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
     assert all("scope" in attributes for tag, attributes in page.elements if tag == "th")
-    charts = json.loads(page.texts["script"][0])
-    plots = [attributes for _, attributes in page.elements if attributes.get("class") == "plot"]
-    places = [(int(plot["data-chart"] or -1), int(plot["data-panel"] or -1)) for plot in plots]
-    assert places == [(number, panel) for number, chart in enumerate(charts) for panel in range(len(chart["panels"]))]
-    assert all(plot["aria-label"] for plot in plots)
+    pictures = [attributes for tag, attributes in page.elements if tag == "img"]
+    assert len(pictures) > 5
+    for picture in pictures:
+        kind, _, svg = (picture["src"] or "").partition(",")
+        assert kind == "data:image/svg+xml"
+        assert unquote(svg).startswith("<?xml")
+        assert unquote(svg).strip().endswith("</svg>")
+        assert picture["alt"]
+
+
+def test_every_figure_has_its_numbers_in_words(page: Page) -> None:
+    texts = dict.fromkeys(page.texts["th"] + page.texts["td"])
+    assert {"Measured by", "a, seed 42, τ", "headroom closed"} <= texts.keys()

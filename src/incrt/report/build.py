@@ -1,7 +1,6 @@
 """The report: the page, beside it every table and figure as a file of its own, and what they all were made from."""
 
-import csv
-import io
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +12,8 @@ from incrt.report.claims.rules import Verdict
 from incrt.report.data import Dataset
 from incrt.report.drawn import only_drawn
 from incrt.report.figures.all_charts import make_charts
-from incrt.report.figures.still import STILLS, write_all_stills
 from incrt.report.page import render
+from incrt.report.schema import to_csv
 from incrt.report.selection import SOUND, Runs, deltas, diverged, mean_of, total
 from incrt.report.statistics import rate, summarise
 from incrt.report.tables import make_more_tables, make_tables, table
@@ -34,45 +33,42 @@ def build_report(dataset: Dataset, out: Path) -> dict[str, list[Verdict]]:
     charts = {preset: make_charts(each) for preset, each in runs.items()}
     try:
         write_archive(dataset, out)  # first: what is cut off can then be made again
-        _write(out / PAGE, render(dataset, verdicts, tables, charts))
-        _write(out / "cells.csv", _cells(runs))
-        written = set()
+        files = {
+            out / PAGE: render(dataset, verdicts, tables, charts).encode(),
+            out / "cells.csv": _cells(runs).encode(),
+        }
         for preset, each in runs.items():
             for made in (*tables[preset], *make_more_tables(each, verdicts[preset])):
                 for ending, form in _FORMS.items():
-                    _write(path := out / "tables" / preset / f"{made.name}{ending}", form(made))
-                    written.add(path)
-            folder = out / "figures" / preset
-            folder.mkdir(parents=True, exist_ok=True)
-            written |= {folder / f"{chart.name}{ending}" for chart in charts[preset] for ending in STILLS}
-        write_all_stills({out / "figures" / preset: found for preset, found in charts.items()})
-        _remove_others(out, written)
+                    files[out / "tables" / preset / f"{made.name}{ending}"] = form(made).encode()
+            for chart in charts[preset]:
+                files[out / "figures" / preset / f"{chart.name}.png"] = chart.drawing.picture.png
+                files[out / "figures" / preset / f"{chart.name}.svg"] = chart.drawing.picture.svg
+        for path, content in files.items():
+            write_whole(path, content)
+        _remove_others(out, files)
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error}") from None
     return verdicts
 
 
-def _remove_others(out: Path, written: set[Path]) -> None:
+def _remove_others(out: Path, files: Mapping[Path, bytes]) -> None:
     """Tables and figures of an earlier report that had more of them would pass for this one's."""
-    for folder, endings in (("tables", _FORMS), ("figures", STILLS)):
+    for folder, endings in (("tables", tuple(_FORMS)), ("figures", (".png", ".svg"))):
         for preset in PRESETS:
             for path in (out / folder / preset).glob("*"):
-                if path.suffix in endings and path not in written:
+                if path.suffix in endings and path not in files:
                     path.unlink()
 
 
-def _cells(presets: dict[str, Runs]) -> str:
+def _cells(presets: Mapping[str, Runs]) -> str:
     """The statistics of every variant, regime and condition as numbers, a line each."""
     lines = []
     for preset, runs in presets.items():
         for place, found in runs.cells.items():
             about = dict(zip(("study", "variant", "tau_z", "condition"), place, strict=True))
             lines.append({"preset": preset, **about, **_metrics(found)})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
+    return to_csv(pl.DataFrame(lines, infer_schema_length=None))
 
 
 def _metrics(found: pl.DataFrame) -> dict[str, float | None]:
@@ -89,7 +85,3 @@ def _metrics(found: pl.DataFrame) -> dict[str, float | None]:
         **{name: getattr(summary, name) for name in _SUMMARY},
         **{name: mean_of(sound[name]) for name in ("headroom_closed", "max_error", "torque_tv")},
     }
-
-
-def _write(path: Path, text: str) -> None:
-    write_whole(path, text.encode())

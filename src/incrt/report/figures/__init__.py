@@ -1,7 +1,8 @@
-"""Figures. A chart is described once (``chart``) and drawn twice: by plotly.js on the page, by matplotlib as files.
+"""Figures, drawn with matplotlib.
 
-The page needs marks that can be pointed at and filtered, a document needs PNG and SVG files that are the same on every
-machine, and neither library makes both without a browser. So there are two renderers of one small grammar.
+There is one renderer. A document needs PNG and SVG files that are the same on every machine, so matplotlib is needed;
+the page shows its SVG. Marks that can be pointed at would take a second renderer, a grammar of charts that both can
+draw, and 4.8 MB of JavaScript a page. What such marks would say stands in a table below the figure instead.
 """
 
 from incrt.report.figures.of_run import heads_figure, tracking_figure

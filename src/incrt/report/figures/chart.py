@@ -1,109 +1,58 @@
-"""What a figure shows, said once: the stills and the page are both drawn from it."""
+"""What the page needs to know of a figure, and the runs that figures are drawn from."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from incrt.storage.records import Floats
+from incrt.report.data import Dataset
+from incrt.report.figures.drawing import Drawing
+from incrt.report.figures.style import Look, looks
+from incrt.report.selection import Runs, groups
 
-Kind = Literal["line", "step", "band", "bar", "points"]
-Dash = Literal["solid", "dash", "longdash", "longdashdot", "dot", "dashdot"]
-Marker = Literal["circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x"]
-Range = tuple[float, float]
-SYMBOL = re.compile(r"\b(τ|K)_(z|max|d)\b")
-"""Names in texts whose second part is set below the line, wherever that can be done."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """Points that belong together. What it is about, if it is about one thing only, is what filters look at."""
-
-    kind: Kind
-    x: Floats
-    y: Floats
-    """Of a band: its middle, which is not drawn."""
-    colour: str
-    label: str = ""
-    """In the legend; the same label stands there once. Empty: it is not there."""
-    low: Floats | None = None
-    high: Floats | None = None
-    """Ends of the error bars, or of the band."""
-    width: float = 0.8
-    """Of a bar, on the axis."""
-    dash: Dash = "solid"
-    marker: Marker = "circle"
-    size: float = 7.0
-    """Of a mark, in points."""
-    opacity: float = 1.0
-    hollow: bool = False
-    """For numbers that are not ours: hatched bars, empty marks."""
-    notes: tuple[str, ...] = ()
-    """Of each point, for who points at it."""
-    tau_z: float | None = None
-    variant: str = ""
-
-
-@dataclass(frozen=True)
-class Heatmap:
-    """A value for each cell; rows from below."""
-
-    x: Floats
-    y: Floats
-    z: Floats
-    """(y, x)."""
-    label: str
-    """What the value is."""
-    variant: str = ""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes."""
-
-    title: str
-    x_title: str
-    y_title: str
-    series: tuple[Series, ...] = ()
-    heatmap: Heatmap | None = None
-    x_ticks: tuple[tuple[float, str], ...] = ()
-    """Names of places on the axis; without them it is an axis of numbers."""
-    x_range: Range | None = None
-    y_range: Range | None = None
-    y_whole: bool = False
-    """The vertical axis counts."""
-    tau_z: float | None = None
-    """If the whole panel is about one regime."""
+STEPS = "environment steps"
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure."""
+    """A figure of the report, and what it shows, by which the page filters."""
 
     name: str
     """Of its files."""
-    title: str
     caption: str
+    drawing: Drawing
     preset: str
-    studies: tuple[str, ...]
-    """Whose runs it shows."""
-    panels: tuple[Panel, ...]
-    columns: int
-    """Panels in a row, where there is room."""
+    studies: Sequence[str]
+    variants: Sequence[str]
+    regimes: Sequence[float]
 
     @property
-    def series(self) -> Iterator[Series]:
-        """Of all panels."""
-        return (series for panel in self.panels for series in panel.series)
+    def description(self) -> str:
+        """For who cannot see it."""
+        panels = "; ".join(panel.description for panel in self.drawing.panels)
+        return f"{self.drawing.title}. {panels}"
 
     @property
-    def legend(self) -> tuple[Series, ...]:
-        """The series that stand for the labels, one each, in the order of their first appearance."""
-        first: dict[str, Series] = {}
-        for series in self.series:
-            if series.label:
-                first.setdefault(series.label, series)
-        return tuple(first.values())
+    def numbers(self) -> list[tuple[str | None, ...]]:
+        """What the marks of all panels stand for: what, measured by what, and how much."""
+        panels = self.drawing.panels
+        return list(dict.fromkeys((what, panel.y_title, value) for panel in panels for what, value in panel.numbers))
+
+
+class View(Runs):
+    """The runs of one preset, and how their variants are drawn."""
+
+    def __init__(self, dataset: Dataset, preset: str) -> None:
+        super().__init__(dataset, preset)
+        # The looks are those of all presets: a variant is drawn the same wherever it is.
+        self._looks = looks(list(groups(study).values()) for study in dataset.studies)
+
+    def look(self, variant: str) -> Look:
+        return self._looks[variant]
+
+
+def regime_name(tau_z: float) -> str:
+    """A regime in texts."""
+    return f"τ_z = {tau_z:g} s"
 
 
 def slug(words: str) -> str:

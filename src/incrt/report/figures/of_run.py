@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import matplotlib as mpl
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
-from incrt.report.figures.chart import Chart, Panel, Series
-from incrt.report.figures.still import write_png
+from incrt.report.figures.chart import STEPS
+from incrt.report.figures.drawing import Drawing
+from incrt.report.figures.style import GREY, STYLE
 
 _COLOURS = {"baseline": "#d62728", "best_constant": "#ff7f0e", "feedforward": "#9467bd", "open_loop": "#e377c2"}
 _COLOURS |= {"adaptive": "#bcbd22", "observer": "#17becf", "clairvoyant": "#2ca02c", "policy": "#1f77b4"}
-_OTHER = "#7f8488"
 
 
 def tracking_figure(title: str, rollouts: Mapping[str, Any], path: Path) -> None:
@@ -21,20 +23,19 @@ def tracking_figure(title: str, rollouts: Mapping[str, Any], path: Path) -> None
         name: jax.tree.map(lambda part: part[0], each) if np.ndim(each.time) > 1 else each
         for name, each in rollouts.items()
     }
-    joints = range(next(iter(rollouts.values())).q.shape[-1])
-    rows = (("position [rad]", "q"), ("error [rad]", "e"), ("torque [N m]", "torque"))
-    panels = []
-    for label, part in rows:
-        for joint in joints:
-            series = [
-                _line(each.time, getattr(each, part)[:, joint], _COLOURS.get(name, _OTHER), name.replace("_", " "))
-                for name, each in rollouts.items()
-            ]
-            if part == "q":
-                first = next(iter(rollouts.values()))
-                series.append(_line(first.time, first.q_d[:, joint], "#000000", "trajectory", dash="dash"))
-            panels.append(Panel(f"joint {joint + 1}", "time [s]", label, tuple(series)))
-    write_png(Chart("", title, "", "", (), tuple(panels), len(joints)), path)
+    first = next(iter(rollouts.values()))
+    joints = first.q.shape[-1]
+    drawing = Drawing(title, columns=joints)
+    with mpl.rc_context(STYLE):
+        for label, part in (("position [rad]", "q"), ("error [rad]", "e"), ("torque [N m]", "torque")):
+            for joint in range(joints):
+                axes = drawing.panel(f"joint {joint + 1}", "time [s]", label).axes
+                for name, each in rollouts.items():
+                    line, colour = getattr(each, part)[:, joint], _COLOURS.get(name, GREY)
+                    axes.plot(each.time, line, color=colour, label=name.replace("_", " "))
+                if part == "q":
+                    axes.plot(first.time, first.q_d[:, joint], "--", color="#000000", label="trajectory")
+    path.write_bytes(drawing.picture.png)
 
 
 def heads_figure(
@@ -49,28 +50,23 @@ def heads_figure(
     before = checks[0]["k"] - change[checks[0]["action"]] if checks else heads_at_end
     steps = [0, *(check["step"] for check in checks), *(stretch["step"] for stretch in stretches[-1:])]
     counts = [before, *(check["k"] for check in checks), heads_at_end][: len(steps)]
-    series = [Series("step", np.array(steps, float), np.array(counts, float), "#1f77b4", "K(t)")]
-    for action, marker in (("grow", "triangle-up"), ("prune", "triangle-down")):
-        found = [check for check in checks if check["action"] == action]
-        if found:
-            series.append(_line(*_columns(found, "k"), "#cf8804", action, kind="points", marker=marker))
-    measured = [check for check in checks if check["rank"] is not None]
-    ended = [stretch for stretch in stretches if stretch["return"] is not None]
-    top = 1.0 + max([*counts, heads_at_end])
-    panels = [Panel("", "environment steps", "heads K", tuple(series), y_whole=True, y_range=(0.0, top))]
-    if measured:
-        dots = _line(*_columns(measured, "rank"), _OTHER, "", kind="points", size=4.0)
-        panels.append(Panel("", "environment steps", "effective rank", (dots,)))
-    if ended:
-        line = _line(*_columns(ended, "return"), _OTHER, "")
-        panels.append(Panel("", "environment steps", "return of an episode", (line,)))
-    write_png(Chart("", title, "", "", (), tuple(panels), 1), path)
+    drawing = Drawing(title)
+    with mpl.rc_context(STYLE):
+        axes = drawing.panel("", STEPS, "heads K").axes
+        axes.step(steps, counts, where="post", color="#1f77b4", label="K(t)")
+        for action, marker in (("grow", "^"), ("prune", "v")):
+            if found := [check for check in checks if check["action"] == action]:
+                axes.plot(*_columns(found, "k"), marker, color="#cf8804", markersize=5, label=action)
+        axes.set_ylim(0, 1 + max([*counts, heads_at_end]))
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+        for y_title, part, rows, look in (
+            ("effective rank", "rank", checks, "."),
+            ("return of an episode", "return", stretches, "-"),
+        ):
+            if known := [row for row in rows if row[part] is not None]:
+                drawing.panel("", STEPS, y_title).axes.plot(*_columns(known, part), look, color=GREY)
+    path.write_bytes(drawing.picture.png)
 
 
-def _columns(rows: Sequence[Mapping[str, Any]], part: str) -> tuple[Any, Any]:
+def _columns(rows: Sequence[Mapping[str, Any]], part: str) -> tuple[list[Any], list[Any]]:
     return [row["step"] for row in rows], [row[part] for row in rows]
-
-
-def _line(x: Any, y: Any, colour: str, label: str, **others: Any) -> Series:
-    kind = others.pop("kind", "line")
-    return Series(kind, np.asarray(x, float), np.asarray(y, float), colour, label, **others)

@@ -1,25 +1,38 @@
-"""Colours and marks of the variants.
+"""How figures look: their style, and the colours and marks of the variants.
 
-Seven colours that stay apart for the colour-blind and stand out from white as from near black; there, no more of them
-do. A mark goes with each colour, so that nothing hangs on colour alone.
+Seven colours that stay apart for the colour-blind and stand out from white; no more of them do. A mark goes with each
+colour, so that nothing hangs on colour alone.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from incrt.report.figures.chart import Dash, Marker
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
+STYLE: dict[Any, Any] = (
+    {"font.size": 8.5, "axes.titlesize": 9, "axes.linewidth": 0.6, "legend.frameon": False}
+    | {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.axisbelow": True}
+    | {"grid.color": "#dddddd", "grid.linewidth": 0.5, "hatch.linewidth": 0.6}
+    | {"lines.linewidth": 1.3, "lines.solid_capstyle": "butt", "errorbar.capsize": 2.5}
+    | {"svg.fonttype": "none", "svg.hashsalt": "incrt"}
+)
+"""Of every figure, as matplotlib has it."""
 COLOURS = ("#0072b2", "#cf8804", "#af2604", "#13a5a3", "#2f4df1", "#a04055", "#a39760")
-MARKERS: tuple[Marker, ...] = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x")
+MARKERS = "osD^vPX"
 GREY = "#7f8488"
 """What is not a learned variant of ours."""
-SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
-"""Of cells from least to most, and of areas (viridis)."""
-LINES = ("#9c179e", "#cc4778", "#ed7953")
-"""Of ordered lines: the part of plasma that is neither too dark nor too pale."""
-DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot", "longdash")
+SCALE = ("viridis", 0.0, 1.0)
+"""Of ordered areas and of cells: a scale of matplotlib's, and the part of it that is used."""
+LINES = ("plasma", 0.33, 0.67)
+"""Of ordered lines: what is neither too dark nor too pale."""
+Dash = str | tuple[float, tuple[float, ...]]
+_LONG: Dash = (0, (6.5, 3))
+DASHES: tuple[Dash, ...] = ("-", "--", ":", "-.", _LONG)
 """Of curves that have the same colour, in their order."""
-REFERENCE_DASHES: tuple[Dash, ...] = ("dash", "longdash", "longdashdot", "dot", "dashdot", "solid")
+REFERENCE_DASHES: tuple[Dash, ...] = ("--", _LONG, (0, (8, 2, 1.5, 2)), ":", "-.", "-")
 """Of the reference controllers but the baseline, in their order."""
 
 
@@ -28,7 +41,7 @@ class Look:
     """How a variant is drawn, wherever it is."""
 
     colour: str
-    marker: Marker
+    marker: str
 
 
 def looks(studies: Iterable[Sequence[Sequence[str]]]) -> Mapping[str, Look]:
@@ -60,13 +73,7 @@ def _look(index: int) -> Look:
     return Look(COLOURS[colour], MARKERS[(index + turn) % len(MARKERS)])
 
 
-def ordered_colours(number: int, ramp: Sequence[str]) -> list[str]:
-    """Colours for ordered things, from one end of a ramp to the other."""
-    stops = [[int(colour[at : at + 2], 16) for at in (1, 3, 5)] for colour in ramp]
-    places = [index / max(number - 1, 1) * (len(stops) - 1) for index in range(number)]
-    return [_between(stops[int(place)], stops[min(int(place) + 1, len(stops) - 1)], place % 1) for place in places]
-
-
-def _between(one: Sequence[int], other: Sequence[int], part: float) -> str:
-    mixed = (round(a + part * (b - a)) for a, b in zip(one, other, strict=True))
-    return "#" + "".join(f"{value:02x}" for value in mixed)
+def ordered_colours(number: int, scale: tuple[str, float, float]) -> list[str]:
+    """Colours for ordered things, from one end of a scale to the other."""
+    name, first, last = scale
+    return [to_hex(colour) for colour in colormaps[name](np.linspace(first, last, number))]

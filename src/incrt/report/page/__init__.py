@@ -3,18 +3,17 @@
 import json
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from itertools import count
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup, escape
-from plotly.offline import get_plotlyjs
 
 from incrt.config import format_seeds
 from incrt.report.claims.rules import Judgement, Verdict
 from incrt.report.data import Dataset, StudyRecord
-from incrt.report.figures.chart import SYMBOL, Chart
-from incrt.report.figures.interactive import chart_json
+from incrt.report.figures.chart import Chart
+from incrt.report.figures.drawing import SYMBOL
 from incrt.report.tables.table import Table, is_left
 
 _SIGNS: dict[Judgement, str] = {"holds": "✓", "does not hold": "✗", "cannot tell": "?"}
@@ -31,11 +30,11 @@ def render(
     charts: Mapping[str, Sequence[Chart]],
 ) -> str:
     """The page; verdicts, tables and charts are by preset."""
-    assets, numbers = files("incrt.report.page"), count()
+    assets = files("incrt.report.page")
     presets = {
         preset: {
             "verdicts": verdicts[preset],
-            "figures": [(next(numbers), chart) for chart in charts[preset]],
+            "figures": charts[preset],
             "tables": [each for each in tables[preset] if each.name not in _APART],
             **{name: [each for each in tables[preset] if each.name == name] for name in _APART},
         }
@@ -44,11 +43,9 @@ def render(
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    environment.filters |= {
-        "symbols": _symbols,
-        "json": _json,
-        "align": lambda name: "left" if is_left(name) else "right",
-    }
+    environment.filters["symbols"] = _symbols
+    environment.filters["data_uri"] = _data_uri
+    environment.filters["align"] = lambda name: "left" if is_left(name) else "right"
     failures, ordered = _failures(dataset), sorted(dataset.studies, key=lambda study: bool(study.trained_by))
     template = environment.from_string((assets / "report.html.jinja").read_text(encoding="utf-8"))
     return template.render(
@@ -57,13 +54,12 @@ def render(
         presets=presets,
         counts=counts(dataset),
         filters=_filters(dataset.studies),
+        about=_about,
         failed=[(folder, ", ".join(studies), why) for folder, (studies, why) in failures.items()],
         studies=[_asked_for(study, dataset) for study in dataset.studies],
         settings=[(each.name, each.preset, _indented(each.configuration)) for each in dataset.studies],
         made_by=_made_by(dataset),
         commands="\n".join([*dict.fromkeys(study.command for study in ordered), "incrt report DIR"]),
-        data=Markup(_json([chart_json(chart) for found in charts.values() for chart in found])),  # noqa: S704
-        plotly=Markup(get_plotlyjs()),  # noqa: S704
         **{name: Markup((assets / file).read_text(encoding="utf-8")) for name, file in _ASSETS.items()},  # noqa: S704
     )
 
@@ -73,9 +69,22 @@ def _symbols(words: object) -> Markup:
     return Markup(SYMBOL.sub(r"\1<sub>\2</sub>", str(escape(str(words)))))  # noqa: S704
 
 
-def _json(value: Any) -> str:
-    """JSON that may stand in a script element: no text in it can end the element or open a comment."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+def _data_uri(svg: bytes) -> Markup:
+    """A picture for an attribute in single quotes; shorter than base64, and a repository compresses it better."""
+    return Markup("data:image/svg+xml,") + Markup(quote(svg, safe=' "/=:;,()'))  # noqa: S704
+
+
+def _about(
+    preset: str | None,
+    studies: Sequence[str | None] = (),
+    regimes: Sequence[float | None] = (),
+    variants: Sequence[str | None] = (),
+) -> dict[str, list[str]]:
+    """What a part of the page is about, to be filtered by; nothing of a kind if it is about all of it."""
+    names = [None if tau_z is None else f"{tau_z:g}" for tau_z in regimes]
+    found = {"preset": [preset], "study": studies, "tau_z": names, "variant": variants}
+    words = {kind: [each for each in values if each] for kind, values in found.items()}
+    return {kind: values for kind, values in words.items() if values}
 
 
 def _indented(value: Any) -> str:
