@@ -8,10 +8,16 @@ from typing import Any
 
 # The tests' workers have the cores already; more threads in each would wait for one another. Read when libraries load.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Most of the tests' time goes into compiling programs that run once: half of it is saved by optimising them less.
-os.environ["XLA_FLAGS"] = " ".join(
-    ["--xla_backend_optimization_level=1", "--xla_cpu_use_fusion_emitters=false", os.environ.get("XLA_FLAGS", "")]
-).strip()
+# Most of the tests' time goes into compiling programs that run once: most of it is saved by not optimising them, and by
+# not splitting them into parts for more cores.
+_NOT_OPTIMISED = (
+    "--xla_backend_optimization_level=0",
+    "--xla_cpu_parallel_codegen_split_count=1",
+    "--xla_cpu_use_fusion_emitters=false",
+)
+# So they are not long in compiling, but processes that tests start still find what their parent has compiled.
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+os.environ["XLA_FLAGS"] = " ".join([*_NOT_OPTIMISED, os.environ.get("XLA_FLAGS", "")]).strip()
 
 import jax
 import pytest

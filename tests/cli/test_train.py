@@ -15,7 +15,11 @@ from incrt.controllers.evaluation import delta_pct, evaluate, headroom_closed
 from incrt.engine import Job, Progress, load_policy
 from incrt.runs import find_runs
 
-OPTIONS = ["--tau-z", "5", "--seeds", "42-43", "--steps", "700", "--window", "4", "--k-max", "2", "--device", "cpu"]
+SMALL = ["--set", "task.horizon=60", "encoder.d_k=4", "sac.batch=16", "sac.hidden=[8, 8]"]
+OPTIONS = [
+    *("--tau-z", "5", "--seeds", "42-43", "--steps", "700", "--window", "4", "--k-max", "2", "--device", "cpu"),
+    *SMALL,
+]
 
 
 @pytest.fixture(scope="module")
