@@ -19,7 +19,6 @@ from incrt.controllers.classical import Constant
 from incrt.controllers.evaluation import rollout
 from incrt.heads.context import first_context, next_context
 
-
 reset, step_env, apply = (
     jax.jit(function, static_argnums=0) for function in (Task.reset_env, Task.step_env, Task.apply)
 )

@@ -7,25 +7,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tasks import preset_task
 
 from incrt import __version__
 from incrt.cli import main
-from incrt.config import TaskConfig
 from incrt.controllers.evaluation import evaluate
 from incrt.controllers.tuning import CONTROLLERS, reference_controller
 from incrt.offline import surrogate
 
-SHORT = ["--set", "task.horizon=60", "task.eval_rollouts=1"]
-"""Episodes with which the controllers are soon tuned."""
-
-
-def short_task(name: str = "memory", **changes: Any) -> TaskConfig:
-    """The task of a preset with such episodes."""
-    return preset_task(name, horizon=60, eval_rollouts=1, **changes)
+SHORT = ["--set", "task.horizon=40", "task.eval_rollouts=1", "task.eval_payloads=[0.5]"]
+"""With these episodes the controllers are soon tuned; small studies have them too."""
 
 
 def test_json_has_one_row_a_controller_and_regime_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +36,7 @@ def test_json_has_one_row_a_controller_and_regime_and_nothing_else(capsys: pytes
 def test_interrupted_while_it_compiles_it_ends_as_interrupted(tmp_path: Path) -> None:
     """Threads that compile do not survive the end of the interpreter: it ended by a fault of segmentation."""
     command = [sys.executable, "-m", "incrt", "baselines", "--tau-z", "5"]
-    environment = {**os.environ, "INCRT_CACHE": str(tmp_path)}
+    environment = {**os.environ, "INCRT_CACHE": str(tmp_path), "XLA_FLAGS": ""}  # it compiles as long as for users
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         while "baseline done" not in running.stderr.readline():
@@ -66,7 +59,7 @@ def test_table_and_figure(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 
 def test_conditions_change_the_test_and_not_the_tuning(capsys: pytest.CaptureFixture[str]) -> None:
     main(["baselines", "--tau-z", "5", "--json", "--trajectory", "fast", "--payloads", "3", "--delay", "1", *SHORT])
-    nominal = short_task(tau_z=5.0)
+    nominal = preset_task("memory", tau_z=5.0, horizon=40, eval_rollouts=1, eval_payloads=(0.5,))
     tested = nominal.replace(trajectory="fast", eval_payloads=(3.0,), delay=1)
     for row in json.loads(capsys.readouterr().out):
         expected, _ = evaluate(tested, reference_controller(row["controller"], nominal))
@@ -84,15 +77,16 @@ def test_a_controller_that_diverges_is_valid_json(capsys: pytest.CaptureFixture[
 
 
 def test_phase1_prints_the_spectrum_and_the_choice(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["phase1", "--tau-z", "2", "--window", "50", *SHORT])
+    few = ["--set", "task.horizon=60", "task.eval_rollouts=1"]
+    main(["phase1", "--tau-z", "2", "--window", "30", *few])
     table = capsys.readouterr().out
-    expected = surrogate(short_task(tau_z=2.0, window=50))
-    row = next(line.split() for line in table.splitlines() if line.split()[:2] == ["2", "50"])
+    expected = surrogate(preset_task("memory", tau_z=2.0, window=30, horizon=60, eval_rollouts=1))
+    row = next(line.split() for line in table.splitlines() if line.split()[:2] == ["2", "30"])
     assert row[2:5] == ["0.95", str(expected.k), str(expected.rank)]
     assert row[5:] == [f"{100 * part:.1f}" for part in expected.spectrum[:6]]
     assert max(map(len, table.splitlines())) <= 80
 
-    main(["phase1", "--preset", "paper", "--tau-z", "1", "5", "--alpha", "0.999", "--k-max", "3", "--json", *SHORT])
+    main(["phase1", "--preset", "paper", "--tau-z", "1", "5", "--alpha", "0.999", "--k-max", "3", "--json", *few])
     rows = json.loads(capsys.readouterr().out)
     assert [(row["preset"], row["tau_z"], row["window"]) for row in rows] == [("paper", 1, 20), ("paper", 5, 20)]
     for row in rows:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache, partial
+from inspect import unwrap
 from typing import Any, NamedTuple
 
 import jax
@@ -39,7 +40,7 @@ optimised = partial(jax.jit, compiler_options={"xla_backend_optimization_level":
 def optimised_searches() -> Iterator[None]:
     """Those of the tuning too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning, "_scores", optimised(_scores.__wrapped__, static_argnums=(0, 1)))
+        patch.setattr(tuning, "_scores", optimised(unwrap(_scores), static_argnums=(0, 1)))
         yield
 
 
