@@ -11,6 +11,7 @@ from small_runs import ENCODER, HEADS, RUN, SAC, small_run
 from incrt.engine import Job, Population, make_job, train
 from incrt.engine.checkpoint import FORMAT
 from incrt.engine.device_loop import Group
+from incrt.engine.run_folder import RunFolder, made_by
 from incrt.heads.check import Check
 from incrt.heads.triggers import Decision, Signals
 from incrt.runs import find_runs
@@ -114,10 +115,18 @@ def test_nonsense_of_one_run_leaves_the_others_be(tmp_path: Path) -> None:
         train(jobs(), "cpu")
 
 
-def test_a_run_that_ended_before_its_first_checkpoint_makes_room_for_another(tmp_path: Path) -> None:
+def test_nothing_half_built_is_left_of_a_run_whose_trigger_answers_nonsense_at_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="trigger Nonsense"):
         train([make_job(tmp_path / "run", RUN.replace(heads={"trigger": Nonsense()}))], "cpu")
-    assert not list((tmp_path / "run").glob("checkpoint/*"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_makes_room_for_another(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "run", RUN.replace(heads={"trigger": Nonsense()}))
+    folder = RunFolder(job.folder, job.run, job.about, pytest.fail)
+    folder.take()
+    folder.begin(made_by("cpu"))
+    folder.close()
     (progress,) = train([make_job(tmp_path / "run", RUN.replace(heads={"trigger": Sums()}))], "cpu")
     assert progress.finished
     assert "Sums" in json.loads((tmp_path / "run" / "config.json").read_text())["heads"]["trigger"]["class"]

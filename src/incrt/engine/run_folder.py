@@ -154,6 +154,13 @@ class RunFolder:
             raise ValueError(f"{self.path} holds a run of {length} steps; it can be made longer, not shorter")
         return written
 
+    def discard(self) -> None:
+        """Leave nothing half-built of a run that cannot go on and has no checkpoint yet."""
+        if self._is_bare():
+            self._remove("config.json", *_LOGS, LOCK)
+            with contextlib.suppress(OSError):  # somebody put a file of his own beside them
+                self.path.rmdir()
+
     def _is_bare(self) -> bool:
         """Whether the folder has neither checkpoints nor results."""
         kept = ("checkpoint/*", *_RESULTS, *_EVALUATIONS)

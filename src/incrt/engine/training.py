@@ -83,6 +83,7 @@ def train(
                 tell(population, news)
             _wait(writing)
         for i, error in population.refused.items():
+            folders[i].discard()
             with _refusing(taken[i][0], on_refused):
                 raise error
         return population.progress
