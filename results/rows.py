@@ -145,7 +145,7 @@ def _read(name: str) -> tuple[pl.DataFrame, list[str]]:
     frames = []
     for each in matching:
         try:
-            frame, _ = text_frame(files[each].read_text(encoding="utf-8"))
+            frame = text_frame(files[each].read_text(encoding="utf-8"))
         except (UnicodeDecodeError, csv.Error) as error:
             raise ValueError(f"{each} is no table: {error}") from None
         except ValueError as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 import made_up
 import numpy as np
+import pytest
 
 from incrt.controllers.tuning import CONTROLLERS
 from incrt.report import schema
@@ -52,6 +53,13 @@ _CONTROLLERS = {
         "memory": (0.0, -34.0, -76.0, -96.0, -41.0, -80.0, -97.0),
     }.items()
 }
+
+
+def without_figures(patch: pytest.MonkeyPatch) -> None:
+    """Reports without figures, which take long, and without waiting for the disk."""
+    patch.setattr("incrt.report.build.make_charts", lambda _: [])
+    patch.setattr("incrt.report.build.write_all_stills", lambda _: None, raising=False)
+    patch.setattr("incrt.storage.atomic.os.fsync", lambda _: None)
 
 
 def report_dataset(

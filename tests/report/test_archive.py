@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from made_up import a_run
-from made_up_report import MIDDLE, STUDIES, report_dataset
+from made_up_report import MIDDLE, STUDIES, report_dataset, without_figures
 
 from incrt.cli import main
 from incrt.report.archive import is_archive, read_archive, write_archive
@@ -52,10 +53,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def kept(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made") / "kept"
+    write_archive(only_drawn(dataset), folder)
+    return folder
+
+
 @pytest.fixture
-def archive(dataset: Dataset, tmp_path: Path) -> Path:
-    write_archive(only_drawn(dataset), tmp_path / "kept")
-    return tmp_path / "kept"
+def archive(kept: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(kept, tmp_path / "kept"))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -91,7 +98,7 @@ def test_a_report_that_was_cut_off_can_be_made_again(
 
 
 def test_a_report_is_made_again_where_it_is_and_keeps_its_title(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     main(["report", str(archive), "--json"])
     assert "<title>Made up &amp; more</title>" in (archive / "report.html").read_text()
     main(["report", str(archive), "--json", "--title", "Another"])
@@ -103,7 +110,7 @@ def test_a_report_is_made_again_where_it_is_and_keeps_its_title(archive: Path, m
 def test_what_an_earlier_report_had_more_of_is_removed(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     stale = [tmp_path / "tables" / "paper" / "study-old.csv", tmp_path / "figures" / "memory" / "old.svg"]
     own = [tmp_path / name for name in ("tables/memory/notes.txt", "figures/mine/photo.png", "study-old.csv")]
     for path in (*stale, *own):
@@ -231,15 +238,15 @@ def without(name: str) -> Callable[[bytes], bytes]:
         (
             "runs.csv",
             lambda content: content.replace(b",50000,", b",many,", 1),
-            "line 2: steps must be a whole number, got 'many'",
+            "row 1: steps must be a whole number, got 'many'",
         ),
         ("runs.csv", lambda content: content.replace(b",True,", b",yes,", 1), "must be True or False, got 'yes'"),
         ("runs.csv", lambda content: content.replace(b"\nmain,", b"\nmian,", 1), "study 'mian', preset .*, is not in"),
-        ("runs.csv", lambda content: content.replace(b",runtime,", b",rutnime,", 1), "variant 'rutnime', is not in"),
+        ("runs.csv", lambda content: content.replace(b",runtime,", b",rutnime,", 1), "rutnime, tau_z = 1 s, is not in"),
         ("runs.csv", lambda content: content.replace(b",43,", b",42,", 1), "more than one row of main .* 42"),
         ("references.csv", lambda content: content.replace(b"\nmain,", b"\nmian,", 1), "study 'mian', preset"),
         ("references.csv", lambda content: content[content.index(b"\n") + 1 :], "first line must be study,preset"),
-        ("references.csv", lambda content: content.replace(b",baseline", b"", 1), "line 2 must have 12 cells, got 11"),
+        ("references.csv", lambda content: content.replace(b",baseline", b"", 1), "row 1 must have 12 cells, got 11"),
         ("commands.csv", lambda _: b"\xff", "can't decode"),
         ("record.json", lambda content: content[:-10], "Expecting"),
         ("record.json", lambda _: b"[]", "list indices"),
@@ -316,7 +323,7 @@ def test_the_table_of_claims_says_what_is_judged(dataset: Dataset, report: Path)
 def test_cells_have_the_means_of_what_else_is_measured(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     build_report(dataset, tmp_path)
     cells = list(csv.DictReader(io.StringIO((tmp_path / "cells.csv").read_text())))
     place = {"study": "static", "variant": "static K=7", "tau_z": "5.0", "condition": ""}
@@ -350,7 +357,7 @@ def test_an_interrupt_leaves_no_mixture_of_old_and_new(tmp_path: Path, monkeypat
 def test_another_report_is_not_written_over_unless_all_of_it_is_in_the_new_one(
     archive: Path, report: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     before = contents(archive)
     with pytest.raises(SystemExit):
         main(["report", str(report), "--out", str(archive)])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import altered, but
-from made_up_report import CONDITIONS, MIDDLE, STUDIES, report_dataset
+from made_up_report import CONDITIONS, MIDDLE, STUDIES, report_dataset, without_figures
 
 from incrt.cli import main
 from incrt.report.archive import write_archive
@@ -288,11 +288,6 @@ def test_a_test_alone_is_no_run() -> None:
     assert merge([(ONE, only(first, [row])), (OTHER, only(second))]).runs.to_dicts() == [row]
 
 
-def test_rows_of_a_cell_that_no_study_asks_for_are_kept() -> None:
-    rows = pl.concat([WHOLE.runs, to_frame([but(ROW, tau_z=9.0, folder="another")], RUNS)])
-    assert merge([(ONE, replace(WHOLE, runs=rows)), (OTHER, WHOLE)]).runs.equals(rows)
-
-
 # --- what contradicts ----------------------------------------------------------------------------------------------
 
 
@@ -368,7 +363,7 @@ def archives(tmp_path: Path) -> tuple[Path, Path, Path]:
 
 
 def test_a_report_takes_up_what_another_folder_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     whole, one, other = archives(tmp_path)
     main(["report", str(one), str(other), "--out", str(one), "--json"])
     names = ("runs.csv", "references.csv", "commands.csv", "record.json", "cells.csv", "tables/memory/study-main.csv")
@@ -381,7 +376,7 @@ def test_a_report_takes_up_what_another_folder_has(tmp_path: Path, monkeypatch: 
 def test_a_study_of_which_runs_are_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("incrt.report.build.write_all_stills", lambda _: None)
+    without_figures(monkeypatch)
     whole = report_dataset(("memory",), {"main": (("runtime",), MIDDLE)}, seeds=4)
     for wanted, is_named in ((4, False), (9, True)):
         write_archive(replace(whole, studies=[replace(whole.studies[0], runs_wanted=wanted)]), tmp_path)
@@ -390,10 +385,9 @@ def test_a_study_of_which_runs_are_missing_is_named(
 
 
 def test_a_report_is_not_written_among_studies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, one, other = archives(tmp_path)
     (tmp_path / "store" / "studies").mkdir(parents=True)
     with pytest.raises(SystemExit):
-        main(["report", str(one), str(other), "--out", str(tmp_path / "store")])
+        main(["report", str(tmp_path / "one"), str(tmp_path / "other"), "--out", str(tmp_path / "store")])
     assert "store is a folder of studies; give it a folder of its own" in " ".join(capsys.readouterr().err.split())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from by_path import load
-from made_up_report import REGIMES, report_dataset
+from made_up_report import REGIMES, report_dataset, without_figures
 
 from incrt.report.archive import read_archive, write_archive
 from incrt.report.build import build_report
@@ -23,9 +23,8 @@ rows = load("results/rows.py")
 def make_again(folder: Path, out: Path) -> None:
     """The report of what a folder keeps, without page and figures, which take long."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("incrt.report.build.make_charts", lambda _: [])
+        without_figures(patch)
         patch.setattr("incrt.report.build.render", lambda *_: "")
-        patch.setattr("incrt.report.build.write_all_stills", lambda _: None)
         build_report(read_archive(folder), out)
 
 

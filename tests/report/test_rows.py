@@ -37,8 +37,9 @@ def rows(tmp_path: Path) -> Any:
     return load(folder / "rows.py")
 
 
-def test_rows_of_files_that_match_a_pattern_have_their_preset(rows: Any) -> None:
-    assert rows.table(["tables/*/claims.csv", "claim~works", "ours", "n"]) == TABLE
+def test_rows_of_files_that_match_a_pattern_have_their_preset(rows: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    rows.main(["tables/*/claims.csv", "claim~works", "ours", "n"])
+    assert capsys.readouterr().out == TABLE + "\n"
     assert rows.table(["tables/*/claims.csv", "ours", "preset~^memory$", "n", "claim~w.*s", "preset"]) == "\n".join(
         TABLE.splitlines()[:3]
     )
@@ -142,7 +143,7 @@ def test_a_file_may_be_named_as_the_shell_completes_it(rows: Any, monkeypatch: p
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (RUNS.encode()[:-8], "runs.csv is damaged: line 4 must have 5 cells, got 3"),
+        (RUNS.encode()[:-8], "runs.csv is damaged: row 2 must have 5 cells, got 3"),
         (b"variant\nK=8,9\n", "runs.csv is damaged"),
         (b"variant\n\xff\n", "runs.csv is no table: 'utf-8' codec can't decode"),
     ],
@@ -153,10 +154,10 @@ def test_a_damaged_table_is_refused_by_name(rows: Any, content: bytes, said: str
         rows.table(["runs.csv", "variant"])
 
 
-def test_who_reads_may_stop_reading(rows: Any) -> None:
+def test_it_is_a_command_whose_reader_may_stop_reading(rows: Any) -> None:
+    command = [sys.executable, rows.FOLDER / "rows.py", "tables/*/claims.csv", "claim~works", "ours", "n"]
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, rows.FOLDER / "rows.py", "runs.csv", "variant"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -194,20 +195,16 @@ def test_a_command_that_is_wrong_is_named(rows: Any, arguments: str, said: str) 
         rows.refreshed(f"`python results/rows.py {arguments}`\n")
 
 
-def test_it_works_from_anywhere(rows: Any, tmp_path: Path) -> None:
+def test_documents_are_refreshed_from_anywhere(rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "one.md").write_text(COMMAND + "\n")
     (tmp_path / "two.md").write_text("Nothing.\n")
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, rows.__file__, *arguments]
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", check=False)
-
-    assert run("tables/*/claims.csv", "claim~works", "ours", "n").stdout == TABLE + "\n"
-    assert run("--refresh", "one.md", "two.md").returncode == 0
+    rows.main(["--refresh", "one.md", "two.md"])
     assert (tmp_path / "one.md").read_text() == f"{COMMAND}\n\n{TABLE}\n"
     assert (tmp_path / "two.md").read_text() == "Nothing.\n"
-    missing = run("--refresh", "three.md")
-    assert (missing.returncode, "No such file" in missing.stderr) == (2, True)
+    with pytest.raises(SystemExit) as ended:
+        rows.main(["--refresh", "three.md"])
+    assert ended.value.code == 2
 
 
 def test_presets_stand_side_by_side(rows: Any) -> None:

@@ -5,7 +5,16 @@ from pathlib import Path
 import pytest
 from made_up import a_run, around, sample
 
-from incrt.report.schema import COMMANDS, CONTROLLERS, RUNS, Column, described, from_csv, text_frame, to_csv, to_frame
+from incrt.report.schema import COMMANDS, CONTROLLERS, RUNS, WORDS, Column, from_csv, text_frame, to_csv, to_frame
+
+
+def described(columns: tuple[Column, ...]) -> str:
+    """The columns of a table as Markdown."""
+    lines = [("column", "type", "unit", "what it is"), ("---",) * 4]
+    for column in columns:
+        kind = WORDS[column.dtype] + (", or nothing" if column.nullable else "")
+        lines.append((f"`{column.name}`", kind, column.unit, column.about))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 @pytest.mark.parametrize("columns", [RUNS, CONTROLLERS, COMMANDS])
@@ -27,16 +36,15 @@ def test_rows_read_back_with_their_types() -> None:
 @pytest.mark.parametrize(
     ("column", "cell", "said"),
     [
-        ("seed", "4.5", "line 2: seed must be a whole number, got '4.5'"),
-        ("seed", "", "line 2: seed must be a whole number, got ''"),
-        ("tau_z", "long", "line 2: tau_z must be a number, got 'long'"),
-        ("success", "true", "line 2: success must be True or False, got 'true'"),
-        ("inside", "1", "line 2: inside must be True or False, got '1'"),
+        ("seed", "4.5", "row 1: seed must be a whole number, got '4.5'"),
+        ("seed", "", "row 1: seed must be a whole number, got ''"),
+        ("tau_z", "long", "row 1: tau_z must be a number, got 'long'"),
+        ("success", "true", "row 1: success must be True or False, got 'true'"),
+        ("inside", "1", "row 1: inside must be True or False, got '1'"),
     ],
 )
 def test_a_cell_that_does_not_fit_is_named(column: str, cell: str, said: str) -> None:
     text = to_csv(to_frame([a_run("main", "runtime", 5.0, -50.0)], RUNS))
-    frame, _ = text_frame(text)
-    cells = frame.row(0, named=True) | {column: cell}
+    cells = text_frame(text).row(0, named=True) | {column: cell}
     with pytest.raises(ValueError, match=said):
         from_csv(f"{','.join(cells)}\n{','.join(cells.values())}\n", RUNS)

@@ -81,9 +81,7 @@ def test_a_count_that_cannot_be_is_refused(count: int, n: int) -> None:
 def test_mann_whitney_by_hand() -> None:
     # Of the 9 pairs the first sample wins one (3 > 2). Of the 20 ways to choose 3 ranks of 6, two give U <= 1.
     found = compare([0.0, 1.0, 3.0], [2.0, 4.0, 5.0])
-    assert found.u == 1
     assert found.p == pytest.approx(2 * 2 / 20)
-    assert compare([2.0, 4.0, 5.0], [0.0, 1.0, 3.0]).u == 8
 
 
 def test_cohens_d_by_hand() -> None:
@@ -105,7 +103,7 @@ def test_what_cannot_be_said_of_a_sample_is_none(values: list[float]) -> None:
 
 def test_what_cannot_be_said_of_two_samples_is_none() -> None:
     nothing, single, equal = compare([], [1.0, 2.0]), compare([1.0], [2.0, 3.0]), compare([1.0, 1.0], [1.0, 1.0])
-    assert (nothing.n, nothing.n_other, nothing.difference, nothing.u, nothing.p) == (0, 2, None, None, None)
+    assert (nothing.difference, nothing.low, nothing.p, nothing.cohens_d) == (None,) * 4
     assert (single.difference, single.low, single.cohens_d) == (-1.5, None, None)
     assert single.p is not None
     assert (equal.difference, equal.low, equal.p, equal.cohens_d) == (0.0, None, None, None)
@@ -172,8 +170,6 @@ def test_a_comparison_turned_round_is_its_mirror(one: list[float], other: list[f
     assert found.difference is not None
     assert turned.difference == pytest.approx(-found.difference)
     assert turned.p == pytest.approx(found.p)
-    assert found.u is not None
-    assert turned.u == len(one) * len(other) - found.u
     if found.low is not None:
         assert turned.high == pytest.approx(-found.low)
 

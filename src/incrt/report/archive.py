@@ -18,14 +18,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from incrt.config.earlier import as_now, translated_fields
-from incrt.report.data import Dataset, History, StudyRecord
+from incrt.report.data import Dataset, History, StudyRecord, cell_name
 from incrt.report.schema import COMMANDS, CONTROLLERS, RUN_KEY, RUNS, from_csv, to_csv
 from incrt.storage.atomic import write_together
 from incrt.storage.records import Episodes
@@ -39,6 +39,7 @@ HISTORY_TYPES: Mapping[str, Any] = (
 """As what the parts of a history are kept."""
 EPISODE_TYPES: Mapping[str, npt.DTypeLike] = {field.name: np.float32 for field in dataclasses.fields(Episodes)}
 """As what the parts of episodes are kept, which is also as what a run keeps them."""
+Record = TypeVar("Record", History, Episodes)
 _TABLES = {"runs.csv": RUNS, "references.csv": CONTROLLERS, "commands.csv": COMMANDS}
 _HISTORIES, _EPISODES, _RECORD = "histories.npz", "episodes.npz", "record.json"
 _DAMAGE = (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error, csv.Error)
@@ -73,7 +74,7 @@ def read_archive(folder: Path) -> Dataset:
         record = json.loads(path.read_bytes())
         title, made_by, rows = record["title"], record["made_by"], {name: record["rows"][name] for name in _TABLES}
         studies = [_study(each) for each in record["studies"]]
-    frames = []
+    frames = dict[str, pl.DataFrame]()
     for name, columns in _TABLES.items():
         with _naming(folder / name) as path:
             frame = from_csv(path.read_bytes().decode(), columns)
@@ -83,12 +84,13 @@ def read_archive(folder: Path) -> Dataset:
                 _check_known(studies, frame)
             if columns is RUNS and len(twice := frame.filter(frame.select(RUN_KEY).is_duplicated())):
                 raise ValueError(f"it has more than one row of {' '.join(map(str, twice.select(RUN_KEY).row(0)))}")
-            frames.append(frame)
+            frames[name] = frame
     with _naming(folder / _HISTORIES) as path:
-        histories = {name: _history(parts) for name, parts in _unpacked(path, HISTORY_TYPES).items()}
+        histories = _unpacked(path, History, HISTORY_TYPES)
     with _naming(folder / _EPISODES) as path:
-        episodes = {name: Episodes(**_floats(parts)) for name, parts in _unpacked(path, EPISODE_TYPES).items()}
-    return Dataset(studies, frames[0], frames[1], histories, episodes, made_by, frames[2], title)
+        episodes = _unpacked(path, Episodes, EPISODE_TYPES)
+    runs, controllers, commands = frames.values()
+    return Dataset(studies, runs, controllers, histories, episodes, made_by, commands, title)
 
 
 @contextlib.contextmanager
@@ -104,11 +106,16 @@ def _naming(path: Path) -> Iterator[Path]:
 
 
 def _check_known(studies: Sequence[StudyRecord], rows: pl.DataFrame) -> None:
-    """Rows of no study, or no variant of it, would be left out without a word."""
-    known = {(study.name, study.preset, variant) for study in studies for variant in ("", *study.variants)}
-    if others := set(rows.select("study", "preset", "variant").iter_rows()) - known:
-        study, preset, variant = min(others)
-        raise ValueError(f"study {study!r}, preset {preset!r}, variant {variant!r}, is not in {_RECORD}")
+    """Rows of no study, or no cell of it, would be left out without a word."""
+    known = {
+        (study.name, study.preset, variant, tau_z)
+        for study in studies
+        for variant in ("", *study.variants)
+        for tau_z in study.tau_zs
+    }
+    if others := set(rows.select("study", "preset", "variant", "tau_z").iter_rows()) - known:
+        study, preset, variant, tau_z = min(others)
+        raise ValueError(f"study {study!r}, preset {preset!r}, {cell_name(variant, tau_z)}, is not in {_RECORD}")
 
 
 def _study(record: Mapping[str, Any]) -> StudyRecord:
@@ -138,27 +145,24 @@ def _packed(records: Mapping[str, Any], types: Mapping[str, npt.DTypeLike]) -> b
     return file.getvalue()
 
 
-def _unpacked(path: Path, types: Mapping[str, npt.DTypeLike]) -> dict[str, dict[str, npt.NDArray[Any]]]:
-    """The parts of each record, by folder."""
+def _unpacked(path: Path, kind: type[Record], types: Mapping[str, npt.DTypeLike]) -> dict[str, Record]:
+    """The records, by folder."""
     with zipfile.ZipFile(path) as file:
         if (name := file.testzip()) is not None:  # before numpy takes what is in it for the size of an array
             raise ValueError(f"{name} in it is not what was written")
     with np.load(path, allow_pickle=False) as arrays:
+        parts = {name: _split(arrays[name], arrays[f"{name}_shape"]) for name in types}
         folders = arrays["folders"].tolist()
-        parts = [_split(arrays[name], arrays[f"{name}_shape"]) for name in types]
-    return {folder: dict(zip(types, each, strict=True)) for folder, *each in zip(folders, *parts, strict=True)}
+    return {
+        folder: kind(**dict(zip(parts, each, strict=True)))
+        for folder, *each in zip(folders, *parts.values(), strict=True)
+    }
 
 
-def _split(array: npt.NDArray[Any], shapes: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+def _split(array: npt.NDArray[Any], shapes: npt.NDArray[Any]) -> list[Any]:
+    """One part a record: words as a tuple, a single number as an integer."""
     ends = np.cumsum([math.prod(shape) for shape in shapes.tolist()], dtype=int)
-    parts = np.split(array, ends)[: len(shapes)]
-    return [part.reshape(shape) for part, shape in zip(parts, shapes.tolist(), strict=True)]
-
-
-def _history(parts: Mapping[str, npt.NDArray[Any]]) -> History:
-    others: dict[str, Any] = {"k_init": int(parts["k_init"]), "event_actions": tuple(parts["event_actions"].tolist())}
-    return History(**others, **_floats({name: part for name, part in parts.items() if name not in others}))
-
-
-def _floats(parts: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-    return {name: part.astype(np.float64) for name, part in parts.items()}
+    parts = [part.reshape(shape) for part, shape in zip(np.split(array, ends)[:-1], shapes.tolist(), strict=True)]
+    if array.dtype.kind == "U":
+        return [tuple(part.tolist()) for part in parts]
+    return [part.astype(np.float64) if part.ndim else int(part) for part in parts]

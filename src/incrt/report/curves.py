@@ -1,5 +1,6 @@
 """Means over runs that were measured at different steps."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,9 +43,12 @@ def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> Curve | None:
     if not kept.any():
         return None
     values, counts = values[:, kept], known[:, kept].sum(axis=0)
-    mean, spread = np.nanmean(values, axis=0), _spread(values, counts)
+    mean = np.nanmean(values, axis=0)
+    with warnings.catch_warnings(action="ignore"):  # where there is one value
+        spread = np.nanstd(values, axis=0, ddof=1)
     # As statistics.summarise has it, for many samples at once.
-    half = stats.t.ppf((1 + LEVEL) / 2, np.maximum(counts - 1, 1)) * spread / np.sqrt(counts)
+    half = stats.t.ppf((1 + LEVEL) / 2, np.maximum(counts - 1, 1)) * np.where(spread > 0, spread, np.nan)
+    half /= np.sqrt(counts)
     x = (np.flatnonzero(kept) + 1) * last / parts
     return Curve(x, mean, mean - half, mean + half, np.nanmin(values, axis=0), np.nanmax(values, axis=0))
 
@@ -66,10 +70,3 @@ def scatter_in_parts(steps: Floats, values: Floats, last: float, parts: int) -> 
 
 def _parts_of(steps: Floats, last: float, parts: int) -> npt.NDArray[np.intp]:
     return np.clip(np.ceil(steps / last * parts - 1e-9).astype(np.intp) - 1, 0, parts - 1)
-
-
-def _spread(values: Floats, counts: Floats) -> Floats:
-    """Standard deviation of each column with n - 1; NaN where nothing is to be said."""
-    squares = np.nansum((values - np.nanmean(values, axis=0)) ** 2, axis=0)
-    spread = np.sqrt(np.divide(squares, counts - 1, out=np.zeros_like(squares), where=counts > 1))
-    return np.where(spread > 0, spread, np.nan)

@@ -6,19 +6,16 @@ so that a report shows the same whether it is made from the runs or from an arch
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from incrt.report.archive import EPISODE_TYPES, HISTORY_TYPES
+from incrt.report.archive import EPISODE_TYPES, HISTORY_TYPES, Record
 from incrt.report.data import Dataset, History
 from incrt.report.selection import AS_TRAINED, SOUND, Runs, representative
-from incrt.storage.records import Episodes
 
 _NONE = np.zeros(0)
-
-Record = TypeVar("Record", History, Episodes)
 
 
 def only_drawn(dataset: Dataset) -> Dataset:

@@ -12,10 +12,8 @@ MINUTES_A_RUN = (20, 27)
 """On an A100, at least and at most: section 6 and the appendix."""
 STATIC = "static K=7"
 """The one head count that the paper names for INCRT-1L, at tau_z = 2."""
-
-
-BETA = (2, 3)
-"""How many times the output of another head the largest is, at convergence, at least and at most: appendix A."""
+BETA = 3
+"""How many times the output of another head the largest is, at convergence, at most: appendix A."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +48,6 @@ CELLS = {
 """By study, variant and tau_z."""
 DIFFERENCES = {1.0: -5.8, 2.0: -15.8, 5.0: -59.1}
 """Runtime less static, in points, by tau_z: the last column of Table 1."""
-WORST = -31.16
-"""Delta% of the worst run of the main campaign: seed 47 at tau_z = 2."""
-RANGE_AT_5 = (-65.0, -38.8)
-"""Of the ten runs at tau_z = 5."""
 GROWTHS = (1500, 4500, 7500, 10500, 13500, 16500, 19500)
 """Steps at which a head grows by its rules, in every regime."""
 SATURATED_AT = GROWTHS[-1]

@@ -1,17 +1,16 @@
 """From a folder to what a report is made of."""
 
 import contextlib
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from incrt.report.archive import is_archive, read_archive
-from incrt.report.data import Dataset, History, StudyRecord, cell_name, command_for, controllers_of
+from incrt.report.data import Dataset, History, StudyRecord, as_json, cell_name, command_for, controllers_of
 from incrt.report.schema import COMMANDS, CONTROLLERS, METRICS, RUNS, Row, to_frame
 from incrt.report.selection import AS_TRAINED, representative
 from incrt.runs import COMPARED, is_over
@@ -21,15 +20,10 @@ from incrt.studies.episodes import load_episodes
 from incrt.studies.store import EPISODES, PlannedRun, Store, evaluation_file
 from incrt.studies.study import Cell, Study
 
+_Event = dict[str, Any]
+"""A line of a run's events.jsonl."""
 _LOST = 1.0
 """RMSE [rad] from which on an arm is lost: ten times what counts as success. An unstable loop goes far beyond."""
-
-
-class _Logs(NamedTuple):
-    """What a run wrote while it was trained."""
-
-    history: History
-    events: list[dict[str, Any]]
 
 
 def read_folder(folder: Path) -> Dataset:
@@ -51,13 +45,12 @@ def read_studies(folder: Path) -> Dataset:
     """All finished runs of all studies in a folder; what cannot be read is named among what failed."""
     store = Store(folder)
     rows, controllers = [to_frame([], RUNS)], [to_frame([], CONTROLLERS)]
-    logs: dict[str, _Logs] = {}
+    logs: dict[str, tuple[History, list[_Event]]] = {}
     makers: dict[str, dict[str, Any]] = {}
     episodes: dict[str, Episodes] = {}
     studies: list[StudyRecord] = []
     for study in store.studies():
-        unread: dict[str, str] = {}
-        found: dict[str, pl.DataFrame] = {}
+        unread, missing, found = dict[str, str](), dict[str, str](), dict[str, pl.DataFrame]()
         plan = store.planned(study)
         for run in plan:
             name = str(run.folder.relative_to(folder))
@@ -65,11 +58,10 @@ def read_studies(folder: Path) -> Dataset:
                 if is_over(run.folder):
                     logs[name] = logs.get(name) or _read_logs(run)
                     made_by = _made_by(run.folder)
-                    found[name] = to_frame(_rows(study, run, name, logs[name]), RUNS)
-                    makers |= {json.dumps(maker, sort_keys=True): maker for maker in made_by}
+                    found[name] = to_frame(_rows(study, run, name, logs[name][1]), RUNS)
+                    makers |= {as_json(maker): maker for maker in made_by}
         own = pl.concat([rows[0], *found.values()])
         episodes |= _representative_episodes(folder, study, own)
-        missing: dict[str, str] = {}
         begun = set(own.select("variant", "tau_z").iter_rows())
         for cell in study.cells:
             place = cell.variant, cell.config.task.tau_z
@@ -79,13 +71,13 @@ def read_studies(folder: Path) -> Dataset:
         # What was noted before may have been done since.
         done = {name for name, of_run in found.items() if len(of_run) == len(study.tests)}
         given_up = {name: why for name, why in store.failed(study).items() if name not in done}
-        studies.append(_record(study, len(plan), {**given_up, **unread}, missing))
+        studies.append(_record(study, len(plan), given_up | unread, missing))
         rows.append(own)
     return Dataset(
         studies,
         pl.concat(rows),
         pl.concat(controllers),
-        {name: each.history for name, each in logs.items()},
+        {name: history for name, (history, _) in logs.items()},
         episodes,
         list(makers.values()),
         to_frame(map(vars, store.commands()), COMMANDS).sort("begun", maintain_order=True),  # noted as they end
@@ -103,43 +95,43 @@ def _noting(name: str, failed: dict[str, str]) -> Iterator[None]:
         failed.setdefault(name, said if "cannot be read" in said else f"cannot be read: {said}")
 
 
-def _rows(study: Study, run: PlannedRun, name: str, logs: _Logs) -> list[Row]:
+def _rows(study: Study, run: PlannedRun, name: str, events: Sequence[_Event]) -> list[Row]:
     """One a test that the run has been through."""
-    cell, paths = run.cell, {test: evaluation_file(run.folder, changes) for test, changes in study.tests.items()}
+    config, paths = run.cell.config, {test: evaluation_file(run.folder, each) for test, each in study.tests.items()}
     known = (
-        {"study": study.name, "preset": study.preset, "variant": cell.variant, "tau_z": cell.config.task.tau_z}
-        | {"window": cell.config.task.window, "seed": run.seed, "folder": name, "steps": cell.config.sac.steps}
-        | {"encoder": cell.config.encoder.encoder, "k_max": cell.config.encoder.k_max, **_of_events(logs.events)}
+        {"study": study.name, "preset": study.preset, "variant": run.cell.variant, "tau_z": config.task.tau_z}
+        | {"window": config.task.window, "seed": run.seed, "folder": name, "steps": config.sac.steps}
+        | {"encoder": config.encoder.encoder, "k_max": config.encoder.k_max}
+        | _of_events(events, config.encoder.k_max)
     )
-    found = {condition: read_json(path) for condition, path in paths.items() if path.exists()}
-    return [{**known, "condition": test, **_of_evaluation(cell, each, logs.events)} for test, each in found.items()]
+    found = {test: read_json(path) for test, path in paths.items() if path.exists()}
+    return [{**known, "condition": test, **_of_evaluation(each)} for test, each in found.items()]
 
 
-def _of_evaluation(cell: Cell, evaluation: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Row:
+def _of_evaluation(evaluation: Mapping[str, Any]) -> Row:
     """What an evaluation says, of the test and of the training before it."""
     training = evaluation["training"]
-    failure, guarantees, heads = training["failure"], training["guarantees"] or {}, training["heads"]
-    full = [each["step"] for each in events if each["action"] == "grow" and each["k"] == cell.config.encoder.k_max]
+    failure, guarantees = training["failure"], training["guarantees"] or {}
+    references = {name: evaluation[f"{name}_rmse"] for name in COMPARED}
     return {
         "failure": None if failure is None else f"step {failure['step']}: {failure['cause']}",
         "success": evaluation["success"] and failure is None,
-        **_unless_lost(
-            evaluation, (*METRICS, "shield_active_pct"), {name: evaluation[f"{name}_rmse"] for name in COMPARED}
-        ),
-        "heads": heads,
-        "saturated_at": full[-1] if full and heads == cell.config.encoder.k_max else None,
+        **_unless_lost(evaluation, (*METRICS, "shield_active_pct"), references),
+        "heads": training["heads"],
         **{name: guarantees.get(name) for name in ("inside", "rank_settled", "cumulative_holds")},
         "beta": _or_infinite(guarantees["beta"]) if "beta" in guarantees else None,
     }
 
 
-def _of_events(events: Sequence[Mapping[str, Any]]) -> Row:
+def _of_events(events: Sequence[_Event], k_max: int) -> Row:
     grows, prunes = ([each for each in events if each["action"] == action] for action in ("grow", "prune"))
+    at_cap = bool(events) and events[-1]["k"] == k_max
     return {
         "grows": len(grows),
         "prunes": len(prunes),
         "certificates_held": sum(bool(each["holds"]) for each in events),
         "last_grow": max((each["step"] for each in grows), default=None),
+        "saturated_at": events[-1]["step"] if at_cap else None,
         "largest_grow_jump": max((_or_infinite(each["jump"]) for each in grows), default=None),
         "largest_prune_jump": max((_part_of_bound(each, "jump") for each in prunes), default=None),
         "worst_prune_jump": max((_part_of_bound(each, "worst_jump") for each in prunes), default=None),
@@ -151,7 +143,7 @@ def _or_infinite(value: float | None) -> float:
     return math.inf if value is None else float(value)
 
 
-def _part_of_bound(event: Mapping[str, Any], name: str) -> float:
+def _part_of_bound(event: _Event, name: str) -> float:
     jump = _or_infinite(event[name])
     if event["bound"]:
         return jump / float(event["bound"])
@@ -169,7 +161,8 @@ def _unless_lost(row: Mapping[str, Any], names: Sequence[str], references: Mappi
     return {name: None if "" in lost or name in left_out else row[name] for name in names}
 
 
-def _read_logs(run: PlannedRun) -> _Logs:
+def _read_logs(run: PlannedRun) -> tuple[History, list[_Event]]:
+    """What a run wrote while it was trained."""
     stretches, checks = (read_lines(run.folder / name) for name in ("metrics.jsonl", "events.jsonl"))
     events = [check for check in checks if check["action"] != "noop"]
     measured = [check for check in checks if check["rank"] is not None]
@@ -188,7 +181,7 @@ def _read_logs(run: PlannedRun) -> _Logs:
         ranks=array(measured, "rank"),
         shares=array(measured, "shares").reshape(len(measured), run.cell.config.encoder.k_max),
     )
-    return _Logs(history, events)
+    return history, events
 
 
 def _controllers(store: Store, study: Study, cell: Cell) -> Iterator[Row]:

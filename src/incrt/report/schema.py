@@ -1,6 +1,6 @@
 """The row model: every column of ``runs.csv``, ``references.csv`` and ``commands.csv``, said once.
 
-Frames of these tables have exactly these columns and types; what a file holds that does not fit is refused by its line.
+Frames of these tables have exactly these columns and types; a file that does not fit is refused by row and column.
 """
 
 import csv
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 TEXT, WHOLE, NUMBER, FLAG = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
-_WORDS = {TEXT: "text", WHOLE: "a whole number", NUMBER: "a number", FLAG: "True or False"}
+WORDS = {TEXT: "text", WHOLE: "a whole number", NUMBER: "a number", FLAG: "True or False"}
 
 Row = dict[str, Any]
 """One row of a frame, by column."""
@@ -98,15 +98,6 @@ COMMANDS = (
 Columns = tuple[Column, ...]
 
 
-def described(columns: Columns) -> str:
-    """The columns of a table as Markdown, for documents."""
-    lines = [("column", "type", "unit", "what it is"), ("---",) * 4]
-    for column in columns:
-        kind = _WORDS[column.dtype] + (", or nothing" if column.nullable else "")
-        lines.append((f"`{column.name}`", kind, column.unit, column.about))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def to_frame(rows: Iterable[Mapping[str, Any]], columns: Columns) -> pl.DataFrame:
     """Rows as a frame of a table; values of another type are refused."""
     try:
@@ -124,40 +115,36 @@ def to_csv(frame: pl.DataFrame) -> str:
     return text.getvalue().replace("\r", " ")  # which would end a line when it is read
 
 
-def text_frame(text: str) -> tuple[pl.DataFrame, list[int]]:
-    """The cells of any CSV file as they are written, and the line at which each row ends."""
-    lines = csv.reader(io.StringIO(text))
-    names, rows, numbers = next(lines, []), list[list[str]](), list[int]()
-    for cells in lines:
+def text_frame(text: str) -> pl.DataFrame:
+    """The cells of any CSV file as they are written; polars' own reader takes a row that is cut off for a whole one."""
+    names, *rows = csv.reader(io.StringIO(text))
+    for number, cells in enumerate(rows, 1):
         if len(cells) != len(names):
-            raise ValueError(f"line {lines.line_num} must have {len(names)} cells, got {len(cells)}")
-        rows.append(cells)
-        numbers.append(lines.line_num)
-    return pl.DataFrame(rows, dict.fromkeys(names, TEXT), orient="row"), numbers
+            raise ValueError(f"row {number} must have {len(names)} cells, got {len(cells)}")
+    return pl.DataFrame(rows, dict.fromkeys(names, TEXT), orient="row")
 
 
 def from_csv(text: str, columns: Columns) -> pl.DataFrame:
-    """What :func:`to_csv` wrote of a table; what it cannot have written is refused, by its line."""
+    """What :func:`to_csv` wrote of a table; what it cannot have written is refused."""
     names, found = [column.name for column in columns], text.partition("\n")[0].split(",")
-    if found != names[: len(found)] or len(found) < sum(not column.is_new for column in columns):
+    if found not in (names, [column.name for column in columns if not column.is_new]):
         raise ValueError(f"the first line must be {','.join(names)}")
     if not text.endswith("\n"):
         raise ValueError("it ends in the middle of a line")
-    frame, numbers = text_frame(text)
-    frame = frame.with_columns(pl.lit("").alias(name) for name in names[len(found) :])
-    return pl.DataFrame([_parsed(frame[column.name], column, numbers) for column in columns])
+    frame = text_frame(text).with_columns(pl.lit("").alias(name) for name in names if name not in found)
+    return frame.select(_parsed(frame[column.name], column) for column in columns)
 
 
-def _parsed(cells: pl.Series, column: Column, numbers: list[int]) -> pl.Series:
+def _parsed(cells: pl.Series, column: Column) -> pl.Series:
     """The cells of a column as its type."""
-    if column.dtype == TEXT:
-        return cells.replace("", None) if column.nullable else cells
+    if column.dtype != TEXT or column.nullable:
+        cells = cells.replace("", None)
     if column.dtype == FLAG:
         values = cells.replace_strict({"True": True, "False": False}, default=None, return_dtype=FLAG)
     else:
         values = cells.cast(column.dtype, strict=False)
-    wrong = values.is_null() & (cells != "") if column.nullable else values.is_null()
-    if (place := wrong.arg_max()) is not None and wrong.any():
-        what = _WORDS[column.dtype]
-        raise ValueError(f"line {numbers[place]}: {column.name} must be {what}, got {cells[place]!r}")
+    wrong = values.is_null() & (cells.is_not_null() | (not column.nullable))
+    if (place := wrong.arg_max()) is not None and wrong[place]:
+        said = f"{column.name} must be {WORDS[column.dtype]}, got {cells[place] or ''!r}"
+        raise ValueError(f"row {place + 1}: {said}")
     return values

@@ -1,13 +1,14 @@
 """Statistics of samples over seeds, all from scipy but Cohen's d.
 
-What cannot be said of a sample, because it has too few values or they are all equal, is None.
+What cannot be said of a sample, because it has too few values or they are all equal, is None. What takes long, and not
+every table shows, is a property.
 """
 
 import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy import stats
@@ -37,16 +38,18 @@ class Summary:
     t_low: float | None = None
     t_high: float | None = None
     median: float | None = None
-    iqm: float | None = None
-    """Mean without the lowest and the highest quarter; below four values nothing is left out."""
 
     @property
     def n(self) -> int:
         return len(self.sample)
 
     @property
+    def iqm(self) -> float | None:
+        """Mean without the lowest and the highest quarter; below four values nothing is left out."""
+        return float(stats.trim_mean(self.sample, 0.25)) if self.sample else None
+
+    @property
     def iqm_low(self) -> float | None:
-        """An end of the interval, made when it is asked for: the bootstrap takes longer than all the rest."""
         return _bca(self.sample)[0]
 
     @property
@@ -77,18 +80,19 @@ class Rate:
 class Comparison:
     """One sample against another: positive if the first has the larger values."""
 
-    n: int
-    n_other: int
+    sample: Sample
+    other: Sample
     difference: float | None = None
     """Of the means."""
     low: float | None = None
     high: float | None = None
     """Welch's interval of the difference."""
-    u: float | None = None
-    """Mann-Whitney's, of the first sample."""
-    p: float | None = None
-    """Of U, two-sided."""
     cohens_d: float | None = None
+
+    @property
+    def p(self) -> float | None:
+        """Mann-Whitney's, two-sided."""
+        return _mann_whitney_p(self.sample, self.other)
 
 
 def summarise(values: Iterable[float]) -> Summary:
@@ -107,7 +111,6 @@ def summarise(values: Iterable[float]) -> Summary:
         t_low=t_low,
         t_high=t_high,
         median=float(np.median(sample)),
-        iqm=float(stats.trim_mean(sample, 0.25)),
     )
 
 
@@ -125,7 +128,7 @@ def compare(values: Iterable[float], others: Iterable[float], level: float = LEV
     """The first sample against the second; ``level`` is that of Welch's interval."""
     sample, other = _checked(values), _checked(others)
     if not sample or not other:
-        return Comparison(len(sample), len(other))
+        return Comparison(sample, other)
     difference = float(np.mean(sample) - np.mean(other))
     low, high, cohens_d = None, None, None
     if min(len(sample), len(other)) > 1 and (sample[0] != sample[-1] or other[0] != other[-1]):
@@ -134,8 +137,7 @@ def compare(values: Iterable[float], others: Iterable[float], level: float = LEV
         free = len(sample) - 1, len(other) - 1
         pooled = math.sqrt((free[0] * np.var(sample, ddof=1) + free[1] * np.var(other, ddof=1)) / sum(free))
         cohens_d = difference / pooled if pooled > 0 else None
-    u, p = _mann_whitney(sample, other)
-    return Comparison(len(sample), len(other), difference, low, high, u, p, cohens_d)
+    return Comparison(sample, other, difference, low, high, cohens_d)
 
 
 def spread_p(values: Iterable[float], others: Iterable[float]) -> float | None:
@@ -171,19 +173,15 @@ def _finite(interval: tuple[float, float]) -> Interval:
     return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
 
-def _mann_whitney(sample: Sample, other: Sample) -> Interval:
-    """U and p."""
+def _mann_whitney_p(sample: Sample, other: Sample) -> float | None:
     distinct = {*sample, *other}
-    if len(distinct) < 2:
-        return None, None
+    if len(distinct) < 2 or not sample or not other:
+        return None
     has_ties, fewest = len(distinct) < len(sample) + len(other), min(len(sample), len(other))
-    is_permuted = has_ties and 1 < fewest < _FEWEST_WITH_TIES
-    method = stats.PermutationMethod(rng=np.random.default_rng(_SEED)) if is_permuted else "auto"
+    method = stats.PermutationMethod(rng=_SEED) if has_ties and 1 < fewest < _FEWEST_WITH_TIES else "auto"
     # In one order, whichever sample is named first: random permutations would else give two values of p.
     first, second = sorted((sample, other), key=lambda each: (len(each), each))
-    found = stats.mannwhitneyu(first, second, method=method)
-    statistic = float(found.statistic)
-    return statistic if first is sample else len(sample) * len(other) - statistic, float(found.pvalue)
+    return float(stats.mannwhitneyu(first, second, method=method).pvalue)
 
 
 @lru_cache(maxsize=1024)
@@ -191,13 +189,7 @@ def _bca(sample: Sample) -> Interval:
     """Of the interquartile mean. Kept, as several tables show the same sample."""
     if len(sample) < _FEWEST_RESAMPLED or sample[0] == sample[-1]:
         return None, None
-
-    def statistic(resamples: np.ndarray, axis: int) -> np.ndarray:
-        return np.asarray(stats.trim_mean(resamples, 0.25, axis=axis))
-
-    random = np.random.default_rng(_SEED)
+    iqm = partial(stats.trim_mean, proportiontocut=0.25)
     with _quiet():
-        found = stats.bootstrap(
-            (sample,), statistic, n_resamples=_RESAMPLES, confidence_level=LEVEL, method="BCa", rng=random
-        )
+        found = stats.bootstrap((sample,), iqm, n_resamples=_RESAMPLES, confidence_level=LEVEL, method="BCa", rng=_SEED)
     return _finite(found.confidence_interval)

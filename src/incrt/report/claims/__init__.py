@@ -30,12 +30,12 @@ Of several differences or spreads
     where many are tried, refuting asks for 1 - 0.05/m in place of 95 %, and p < 0.05/m, with m tries.
 """
 
-from incrt.report.claims import heads, performance, spread, sweeps
+from incrt.report.claims import heads, performance, sweeps
 from incrt.report.claims.rules import Verdict
 from incrt.report.selection import Runs
 
 
 def judge(runs: Runs) -> list[Verdict]:
     """A verdict on every claim."""
-    subjects = (performance.verdicts, heads.schedule, sweeps.verdicts, heads.guarantees, spread.verdicts)
-    return [verdict for subject in subjects for verdict in subject(runs)]
+    first, last = (performance.verdicts, heads.schedule, sweeps.verdicts), (performance.spreads, sweeps.other_settings)
+    return [verdict for subject in (*first, heads.guarantees, *last) for verdict in subject(runs)]

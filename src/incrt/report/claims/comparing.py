@@ -10,9 +10,8 @@ from incrt.report.selection import deltas, diverged, once
 from incrt.report.statistics import LEVEL, Comparison, compare, spread_p, summarise
 from incrt.report.wording import difference_text, number, p_text
 
-MATCHING = 0.05
-"""Part of the others' error by which runs that match may be worse."""
-MATCHES = f"the error is at most {100 * MATCHING:g} % larger"
+_MATCHING = 0.05
+"""Part of the others' error by which runs that match may be worse; claims.toml says it in words."""
 
 Ends = tuple[float, float]
 
@@ -44,7 +43,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Judged:
+class _Judged:
     """What came of one of several comparisons."""
 
     pair: Pair
@@ -54,7 +53,7 @@ class Judged:
     """Of the difference that the paper has, or of the margin."""
 
 
-def all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
+def all_better(said: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     """Whether the runs of each pair do better than the others."""
     judged = [_judged(pair, len(pairs), _is_better, pair.error * (pair.ratio - 1)) for pair in pairs]
     smaller = [
@@ -62,59 +61,88 @@ def all_better(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
         for each in judged
         if each.judgement == "holds" and each.comparison.low is not None and each.comparison.low > each.size
     ]
-    size = f" By less than the paper has: {', '.join(smaller)}." if smaller else ""
-    holds = "Every interval lies wholly below zero." if len(pairs) > 1 else "The whole interval lies below zero."
-    found = _of_all(claim, judged, study, holds, "Not better, or not by half of what the paper has")
-    return replace(found, why=f"{found.why}{size}")
+    ours = "; ".join(f"{each.pair.label}: {_points(each)}" for each in judged)
+    holds = "Every interval lies wholly below zero" if len(pairs) > 1 else "The whole interval lies below zero"
+    found = _verdict(said, judged, pairs, study, ours, holds, "Not better, or not by half of what the paper has")
+    return replace(found, why=f"{found.why} By less than the paper has: {', '.join(smaller)}.") if smaller else found
 
 
-def all_match(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
+def all_match(said: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     """Whether the runs of each pair do as well as the others, or better."""
-    judged = [_judged(pair, len(pairs), _matches, MATCHING * pair.error) for pair in pairs]
-    holds, fails = "No interval reaches beyond the margin.", "Worse, and clearly beyond the margin"
-    return _of_all(claim, judged, study, holds, fails, margin=True)
+    judged = [_judged(pair, len(pairs), _matches, _MATCHING * pair.error) for pair in pairs]
+    ours = "; ".join(f"{each.pair.label}: {_points(each, margin=True)}" for each in judged)
+    holds, fails = "No interval reaches beyond the margin", "Worse, and clearly beyond the margin"
+    return _verdict(said, judged, pairs, study, ours, holds, fails)
 
 
-def no_influence(pairs: Sequence[Pair]) -> list[Judged]:
-    """Of each pair, whether the runs do the same."""
-    stds = [summarise(deltas(pair.others)).std or 0.0 for pair in pairs]
-    judged = [_judged(pair, len(pairs), _is_the_same, std) for pair, std in zip(pairs, stds, strict=True)]
-    return [replace(each, judgement="cannot tell") if each.pair.lead else each for each in judged]
+def no_influence(said: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
+    """Whether the runs of each pair do the same; pairs without figures leave it open."""
+    known = [pair for pair in pairs if deltas(pair.runs) and deltas(pair.others)]
+    if not known:
+        return no_runs(said, study)
+    stds = [summarise(deltas(pair.others)).std or 0.0 for pair in known]
+    judged = [_judged(pair, len(known), _is_the_same, std) for pair, std in zip(known, stds, strict=True)]
+    judged = [replace(each, judgement="cannot tell") if each.pair.lead else each for each in judged]
+    silent = [pair for pair in pairs if pair not in known]
+    within, largest = _labels(judged, "holds"), max(judged, key=lambda each: abs(each.comparison.difference or 0.0))
+    ours = (
+        f"{len(within)} of {len(judged)} within the margin"
+        + (f", {len(silent)} without figures" if silent else "")
+        + f"; the largest difference: {largest.pair.label}, {_points(largest)}"
+    )
+    holds, fails = "Every interval lies within the margin", "Beyond the margin, and not by chance"
+    found = _verdict(said, judged, pairs, study, ours, holds, fails)
+    if not silent or found.judgement == "does not hold":
+        return found
+    lost = [pair.label for pair in silent if len(pair.runs) and len(pair.others)]
+    reasons = {"No run has figures": lost, "Not run": [pair.label for pair in silent if pair.label not in lost]}
+    why = [found.why] if found.judgement == "cannot tell" else []
+    why += [f"{reason}: {', '.join(names)}." for reason, names in reasons.items() if names]
+    return replace(found, judgement="cannot tell", why=" ".join(why))
 
 
-def least_spread(claim: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
+def least_spread(said: Claim, pairs: Sequence[Pair], study: str) -> Verdict:
     """Whether the runs that all pairs begin with have the smaller spread in each."""
     own = pairs[0].runs
     if not len(own) or not any(len(pair.others) for pair in pairs):
-        return no_runs(claim, study)
+        return no_runs(said, study)
     texts = [(pair, p_text(spread_p(deltas(own), deltas(pair.others))) or "unknown") for pair in pairs]
     against = ", ".join(f"{_std_text(pair.others)} ({pair.label}, p = {p})" for pair, p in texts)
     judgement = all_of(_spreads_less(pair, len(pairs)) for pair in pairs)
     why = {
         "holds": "It is smaller than each other one, with p < 0.05 (Brown-Forsythe).",
         "does not hold": f"It is larger than another one, with p < {0.05 / len(pairs):.2g} (Brown-Forsythe).",
-        "cannot tell": f"{undecided(pairs, 'Brown-Forsythe does not tell all of them apart')}.",
+        "cannot tell": f"{_undecided(pairs, 'Brown-Forsythe does not tell all of them apart')}.",
     }[judgement]
-    ours = f"std {_std_text(own)} against {against}{left_out(pairs)}"
-    return Verdict(claim, count(pairs), ours, judgement, why)
+    ours = f"std {_std_text(own)} against {against}{_left_out(pairs)}"
+    return Verdict(said, len(deltas(_all(pairs))), ours, judgement, why)
 
 
-def undecided(pairs: Sequence[Pair], why: str = "The interval decides neither way") -> str:
-    """Why some comparisons cannot be told."""
+def _verdict(
+    said: Claim, judged: Sequence[_Judged], pairs: Sequence[Pair], study: str, ours: str, holds: str, fails: str
+) -> Verdict:
+    """The verdict on all comparisons together; ``holds`` and ``fails`` say why, the latter before those that fail."""
+    if not any(len(pair.runs) and len(pair.others) for pair in pairs):
+        return no_runs(said, study)
+    judgement = all_of(each.judgement for each in judged)
+    names = ", ".join(_labels(judged, judgement))
+    why = {
+        "holds": f"{holds}.",
+        "does not hold": f"{fails}: {names}.",
+        "cannot tell": f"{_undecided([each.pair for each in judged])}: {names}.",
+    }[judgement]
+    return Verdict(said, len(deltas(_all(pairs))), f"{ours}{_left_out(pairs)}", judgement, why)
+
+
+def _undecided(pairs: Sequence[Pair], why: str = "The interval decides neither way") -> str:
     return f"{why}, or more runs diverged on one side" if diverged(_all(pairs)) else why
 
 
-def labels(judged: Sequence[Judged], judgement: str) -> str:
-    """Of those that were judged so."""
-    return ", ".join(each.pair.label for each in judged if each.judgement == judgement)
+def _labels(judged: Sequence[_Judged], judgement: str) -> list[str]:
+    return [each.pair.label for each in judged if each.judgement == judgement]
 
 
-def count(pairs: Sequence[Pair]) -> int:
-    """How many runs' metrics stand behind the comparisons."""
-    return len(deltas(_all(pairs)))
-
-
-def left_out(pairs: Sequence[Pair]) -> str:
+def _left_out(pairs: Sequence[Pair]) -> str:
     """How many have no part in the comparisons, if any."""
     lost = diverged(_all(pairs))
     return f" (diverged and left out: {lost})" if lost else ""
@@ -128,37 +156,19 @@ def _std_text(rows: pl.DataFrame) -> str:
     return number(summarise(deltas(rows)).std) or "unknown"
 
 
-def _of_all(
-    claim: Claim, judged: Sequence[Judged], study: str, holds: str, fails: str, *, margin: bool = False
-) -> Verdict:
-    """The verdict on all comparisons together; ``holds`` and ``fails`` say why, the latter before those that fail."""
-    pairs = [each.pair for each in judged]
-    if not any(len(pair.runs) and len(pair.others) for pair in pairs):
-        return no_runs(claim, study)
-    judgement = all_of(each.judgement for each in judged)
-    why = {
-        "holds": holds,
-        "does not hold": f"{fails}: {labels(judged, judgement)}.",
-        "cannot tell": f"{undecided(pairs)}: {labels(judged, judgement)}.",
-    }[judgement]
-    ours = "; ".join(f"{each.pair.label}: {_points(each, margin=margin)}" for each in judged)
-    return Verdict(claim, count(pairs), f"{ours}{left_out(pairs)}", judgement, why)
-
-
-def _points(judged: Judged, *, margin: bool) -> str:
-    text = difference_text(judged.comparison)
-    if text is None:
+def _points(judged: _Judged, *, margin: bool = False) -> str:
+    if (text := difference_text(judged.comparison)) is None:
         return "no figures"
     return f"{text} points" + (f", margin {number(judged.size)}" if margin else "")
 
 
-def _judged(pair: Pair, tries: int, rule: Callable[[Ends, Ends, float], Judgement], size: float) -> Judged:
+def _judged(pair: Pair, tries: int, rule: Callable[[Ends, Ends, float], Judgement], size: float) -> _Judged:
     one, other = deltas(pair.runs), deltas(pair.others)
     usual, wide = compare(one, other), compare(one, other, 1 - (1 - LEVEL) / tries)
     judgement: Judgement = "cannot tell"
     if usual.low is not None and usual.high is not None and wide.low is not None and wide.high is not None:
         judgement = pair.unflattered(rule((usual.low, usual.high), (wide.low, wide.high), size))
-    return Judged(pair, usual, judgement, size)
+    return _Judged(pair, usual, judgement, size)
 
 
 def _is_better(usual: Ends, wide: Ends, expected: float) -> Judgement:
