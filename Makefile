@@ -11,7 +11,7 @@ demo: $(VENV)/demo-installed
 	$(BIN)/incrt train --out demo/runs --seeds 42 --steps 20000 --figures demo
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/test-installed
 	$(BIN)/ruff check .

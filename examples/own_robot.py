@@ -42,13 +42,13 @@ JOINTS = {"coulomb": (12, 8, 4), "breakaway": (18, 12, 6), "viscous": (3, 2, 1),
 LAW: Any = {"eta_max": (30, 25, 15), "k_d_range": ((20, 40), (15, 35), (10, 30)), "baseline_k_d": (30, 25, 20)}
 
 
-def main(folder: Path, steps: int = 3000, **changes: Any) -> None:
+def main(folder: Path, steps: int = 3000, names: tuple[str, ...] = ("baseline", "observer"), **changes: Any) -> None:
     """Train one run, tune the reference controllers, evaluate all on the arm, and draw how they track."""
     arms, shield = {"robot": ARM, "model": replace(ARM, mass=0.9 * ARM.mass)}, {"shield_friction": (33, 20, 12)}
     task = {**arms, **JOINTS, **LAW, **shield, "shield_slack": 90, **changes}
     config = incrt.preset("memory", task=task, sac={"steps": steps})
     incrt.train([incrt.make_job(folder / "run", config)], device="cpu")
-    controllers: Any = {name: incrt.reference_controller(name, config.task) for name in ("baseline", "observer")}
+    controllers: Any = {name: incrt.reference_controller(name, config.task) for name in names}
     drawn = {}
     for name, controller in {**controllers, "policy": incrt.load_policy(folder / "run")}.items():
         metrics, drawn[name] = incrt.evaluate(config.task, controller)

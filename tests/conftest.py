@@ -8,10 +8,18 @@ from typing import Any
 
 # The tests' workers have the cores already; more threads in each would wait for one another. Read when libraries load.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Most of the tests' time goes into compiling programs that run once: half of it is saved by optimising them less.
+# Most of the tests' time goes into compiling programs that run once: most of it is saved by not optimising them, and by
+# not splitting them into parts for more cores.
 os.environ["XLA_FLAGS"] = " ".join(
-    ["--xla_backend_optimization_level=1", "--xla_cpu_use_fusion_emitters=false", os.environ.get("XLA_FLAGS", "")]
+    [
+        "--xla_backend_optimization_level=0",
+        "--xla_cpu_parallel_codegen_split_count=1",
+        "--xla_cpu_use_fusion_emitters=false",
+        os.environ.get("XLA_FLAGS", ""),
+    ]
 ).strip()
+# So they are not long in compiling, but processes that tests start still find what their parent has compiled.
+os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 
 import jax
 import pytest
@@ -27,15 +35,25 @@ settings.load_profile("incrt")
 _LONG = (
     "studies/test_worker.py",
     "controllers/test_classical.py",
+    "studies/test_ray_backend.py",
+    "docs/test_readme.py",
     "engine/test_population.py",
-    "engine/test_training.py",
+    "examples/test_own_parts.py",
+    "cli/test_commands.py",
+    "cli/test_train.py",
+    "sb3/test_saving.py",
+    "sb3/test_events.py",
     "report/test_results.py",
+    "report/test_archive.py",
 )
 """The files that take longest, by their path from here."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first: a worker that takes one up last works on it alone."""
+    """The longest files first: a worker that takes one up last works on it alone.
+
+    Workers keep this order if they are told so: by itself pytest-xdist begins with the files that hold most tests.
+    """
     rank = {Path(__file__).parent / name: place for place, name in enumerate(_LONG)}
     items.sort(key=lambda item: rank.get(item.path, len(_LONG)))
 

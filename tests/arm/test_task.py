@@ -19,6 +19,10 @@ from incrt.controllers.classical import Constant
 from incrt.controllers.evaluation import rollout
 from incrt.heads.context import first_context, next_context
 
+reset, step_env, apply = (
+    jax.jit(function, static_argnums=0) for function in (Task.reset_env, Task.step_env, Task.apply)
+)
+
 
 @pytest.fixture(scope="module")
 def made() -> tuple[Task, Params]:
@@ -28,10 +32,10 @@ def made() -> tuple[Task, Params]:
 def test_step_and_reset_follow_gymnax(made: tuple[Task, Params]) -> None:
     task, params = made
     key = jax.random.key(0)
-    obs, state = task.reset_env(key, params)
+    obs, state = reset(task, key, params)
     assert obs.shape == task.observation_space(params).shape == (11,)
     assert task.action_space(params).shape == (task.num_actions,) == (6,)
-    obs, state, reward, terminated, info = task.step_env(key, state, jnp.zeros(6), params)
+    obs, state, reward, terminated, info = step_env(task, key, state, jnp.zeros(6), params)
     assert (obs.shape, reward.shape, terminated.shape) == ((11,), (), ())
     assert float(reward) < 0
     assert float(info["discount"]) == 1.0
@@ -39,9 +43,9 @@ def test_step_and_reset_follow_gymnax(made: tuple[Task, Params]) -> None:
 
 def test_an_episode_ends_by_its_time_limit_alone(made: tuple[Task, Params]) -> None:
     task, params = made
-    obs, state = task.reset_env(jax.random.key(0), params)
+    obs, state = reset(task, jax.random.key(0), params)
     for step in range(1, 6):
-        obs, state, _, terminated, _ = task.step_env(jax.random.key(step), state, jnp.zeros(6), params)
+        obs, state, _, terminated, _ = step_env(task, jax.random.key(step), state, jnp.zeros(6), params)
         assert not terminated
         assert bool(task.is_truncated(state, params)) == (step == 5)
     assert float(obs[-1]) == 1.0
@@ -67,12 +71,12 @@ def test_gymnaxs_wrappers_run_on_it(wrapper: Any) -> None:
 def test_gymnaxs_own_driver_gives_the_same_step(made: tuple[Task, Params]) -> None:
     """gymnax does the automatic reset around it: the observation it gives after the last step is the next episode's."""
     task, params = made
-    _, state = task.reset_env(jax.random.key(3), params)
+    _, state = reset(task, jax.random.key(3), params)
     driver = StribeckGymnax(preset_task("memory", horizon=5))
     for step in range(6):
         key, action = jax.random.key(step), jnp.linspace(-1, 1, 6)
         obs, after, reward, terminated, truncated, _ = driver.step(key, state, action, params)
-        ours = task.step_env(key, state, action, params)
+        ours = step_env(task, key, state, action, params)
         np.testing.assert_allclose(reward, ours[2], rtol=1e-6)
         assert not terminated
         assert bool(truncated) == bool(task.is_truncated(ours[1], params)) == (step == 4)
@@ -86,8 +90,8 @@ def test_gymnaxs_own_driver_gives_the_same_step(made: tuple[Task, Params]) -> No
 
 def test_observation_is_the_papers(made: tuple[Task, Params]) -> None:
     task, params = made
-    _, state = task.reset_env(jax.random.key(0), params)
-    obs, state, *_ = task.step_env(jax.random.key(1), state, jnp.zeros(6), params)
+    _, state = reset(task, jax.random.key(0), params)
+    obs, state, *_ = step_env(task, jax.random.key(1), state, jnp.zeros(6), params)
     q_d = [0.5 * np.sin(0.01), 0.3 * np.sin(0.015)]
     dq_d = [0.5 * np.cos(0.01), 0.45 * np.cos(0.015)]
     expected = [*state.plant.q, *state.plant.dq, *q_d, *dq_d, state.payload_estimate, 0.2, 1 / 5]
@@ -97,8 +101,8 @@ def test_observation_is_the_papers(made: tuple[Task, Params]) -> None:
 def test_reward_is_the_presets() -> None:
     for name, weights in (("memory", (1 / 0.13**2, 0.01)), ("paper", (1.0, 2e-4))):
         task, params = make_task(preset_task(name))
-        _, state = task.reset_env(jax.random.key(0), params)
-        obs, state, reward, _, info = task.step_env(jax.random.key(1), state, jnp.zeros(6), params)
+        _, state = reset(task, jax.random.key(0), params)
+        obs, state, reward, _, info = step_env(task, jax.random.key(1), state, jnp.zeros(6), params)
         e, de = obs[4:6] - obs[:2], obs[6:8] - obs[2:4]
         np.testing.assert_allclose(info["e"], e, atol=1e-6)
         assert float(reward) == pytest.approx(-(weights[0] * float(e @ e) + weights[1] * float(de @ de)), rel=1e-4)
@@ -106,7 +110,7 @@ def test_reward_is_the_presets() -> None:
 
 def test_the_draws_of_an_episode() -> None:
     task, params = make_task(TaskConfig())
-    _, states = jax.vmap(task.reset_env, in_axes=(0, None))(jax.random.split(jax.random.key(0), 4000), params)
+    _, states = jax.jit(jax.vmap(task.reset_env, in_axes=(0, None)))(jax.random.split(jax.random.key(0), 4000), params)
     payload, error = np.asarray(states.payload), np.asarray(states.payload_estimate - states.payload)
     position = np.asarray(states.plant.q)
     assert kstest(payload / 1.5, "uniform").pvalue > 0.01
@@ -116,7 +120,7 @@ def test_the_draws_of_an_episode() -> None:
     correlation = spearmanr(draws).statistic
     assert np.abs(correlation - np.eye(4)).max() < 0.06, "the draws of an episode are independent"
     state = jax.tree.map(lambda x: x[0], states)
-    after, _ = task.apply(jax.random.key(1), state, params.law.box.lower, params)
+    after, _ = apply(task, jax.random.key(1), state, params.law.box.lower, params)
     assert after.payload_estimate == state.payload_estimate
 
 
@@ -143,21 +147,21 @@ def test_tasks_that_differ_in_numbers_share_a_program_and_a_batch() -> None:
 def test_measurement_noise_reaches_law_and_observation_but_not_the_plant() -> None:
     task, params = make_task(TaskConfig(noise_position=0.1, noise_velocity=0.2))
     keys = jax.random.split(jax.random.key(0), 2000)
-    _, state = task.reset_env(jax.random.key(1), params)
-    states, outcomes = jax.vmap(lambda k: task.apply(k, state, params.law.box.lower, params))(keys)
+    _, state = reset(task, jax.random.key(1), params)
+    states, outcomes = jax.vmap(lambda k: apply(task, k, state, params.law.box.lower, params))(keys)
     assert np.ptp(np.asarray(states.plant.q), axis=0).max() == 0
     assert np.asarray(states.measured_q - states.plant.q).std() == pytest.approx(0.1, rel=0.1)
     assert np.asarray(states.measured_dq - states.plant.dq).std() == pytest.approx(0.2, rel=0.1)
     assert np.ptp(np.asarray(outcomes.e), axis=0).max() == 0
-    torques = jax.vmap(lambda k, s: task.apply(k, s, params.law.box.lower, params)[1].torque)(keys, states)
+    torques = jax.vmap(lambda k, s: apply(task, k, s, params.law.box.lower, params)[1].torque)(keys, states)
     assert np.asarray(torques).std(0).min() > 1
 
 
 @pytest.mark.usefixtures("float64")
 def test_double_precision_runs_through() -> None:
     task, params = make_task(TaskConfig(noise_velocity=0.1, delay=1), jnp.float64)
-    obs, state = task.reset_env(jax.random.key(0), params)
-    obs, state, reward, *_ = task.step_env(jax.random.key(1), state, jnp.zeros(6), params)
+    obs, state = reset(task, jax.random.key(0), params)
+    obs, state, reward, *_ = step_env(task, jax.random.key(1), state, jnp.zeros(6), params)
     floats = [x for x in jax.tree.leaves((obs, state, reward)) if jnp.issubdtype(x.dtype, jnp.floating)]
     assert {x.dtype for x in floats} == {jnp.dtype("float64")}
 
@@ -175,9 +179,9 @@ def test_noise_differs_from_step_to_step() -> None:
 @pytest.mark.parametrize("shape", [(5,), (7,), (1, 6), ()])
 def test_an_action_of_the_wrong_shape_is_refused(made: tuple[Task, Params], shape: tuple[int, ...]) -> None:
     task, params = made
-    _, state = task.reset_env(jax.random.key(0), params)
+    _, state = reset(task, jax.random.key(0), params)
     with pytest.raises(ValueError, match=r"action must have shape \(6,\), got"):
-        task.step_env(jax.random.key(1), state, jnp.zeros(shape), params)
+        step_env(task, jax.random.key(1), state, jnp.zeros(shape), params)
 
 
 def test_three_joints_work_like_two() -> None:
@@ -193,8 +197,8 @@ def test_three_joints_work_like_two() -> None:
         initial_std=0.0,
     )
     task, params = make_task(three)
-    obs, state = task.reset_env(jax.random.key(0), params)
-    obs, state, *_ = task.step_env(jax.random.key(1), state, jnp.zeros(9), params)
+    obs, state = reset(task, jax.random.key(0), params)
+    obs, state, *_ = step_env(task, jax.random.key(1), state, jnp.zeros(9), params)
     assert obs.shape == (15,)
     assert np.all(np.asarray(state.plant.dq) > 0)
 
@@ -215,7 +219,7 @@ def test_a_robot_of_ones_own_takes_the_place_of_the_arm(without_friction: dict[s
 
 def test_an_action_outside_the_cube_is_cut_to_it(made: tuple[Task, Params]) -> None:
     task, params = made
-    _, state = task.reset_env(jax.random.key(0), params)
-    beyond = task.step_env(jax.random.key(1), state, jnp.full(6, 5.0), params)
-    edge = task.step_env(jax.random.key(1), state, jnp.ones(6), params)
+    _, state = reset(task, jax.random.key(0), params)
+    beyond = step_env(task, jax.random.key(1), state, jnp.full(6, 5.0), params)
+    edge = step_env(task, jax.random.key(1), state, jnp.ones(6), params)
     np.testing.assert_array_equal(beyond[0], edge[0])

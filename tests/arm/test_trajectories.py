@@ -62,7 +62,7 @@ def test_a_file_is_a_trajectory(tmp_path: Path) -> None:
     jax.tree.map(np.testing.assert_array_equal, read_csv(path), spline(TIMES, POINTS))
     config = TaskConfig(trajectory=str(path), initial_std=0.0)
     task, params = make_task(config)
-    observation, state = task.reset_env(jax.random.key(0), params)
+    observation, state = jax.jit(task.reset_env)(jax.random.key(0), params)
     np.testing.assert_allclose(observation[4:6], POINTS[0], atol=1e-6)
     state = state._replace(time=jnp.asarray(100))
     np.testing.assert_allclose(task.target(state, params).q, POINTS[2], atol=1e-6)
@@ -148,7 +148,7 @@ def test_a_family_of_trajectories_differs_between_episodes_and_leaves_other_draw
     found = {}
     for name, config in {"family": fixed.replace(trajectory=family), "fixed": fixed}.items():
         task, params = make_task(config)
-        _, found[name] = jax.vmap(task.reset_env, in_axes=(0, None))(keys, params)
+        _, found[name] = jax.jit(jax.vmap(task.reset_env, in_axes=(0, None)))(keys, params)
     phases = np.asarray(found["family"].drawn)
     assert len(np.unique(phases, axis=0)) == 50
     for field in ("payload", "payload_estimate"):

@@ -15,7 +15,19 @@ from incrt.controllers.evaluation import delta_pct, evaluate, headroom_closed
 from incrt.engine import Job, Progress, load_policy
 from incrt.runs import find_runs
 
-OPTIONS = ["--tau-z", "5", "--seeds", "42-43", "--steps", "700", "--window", "4", "--k-max", "2", "--device", "cpu"]
+SMALL = [
+    "--set",
+    "task.horizon=40",
+    "task.eval_rollouts=1",
+    "task.eval_payloads=[0.5]",
+    "encoder.d_k=4",
+    "sac.batch=16",
+    "sac.hidden=[8, 8]",
+]
+OPTIONS = [
+    *("--tau-z", "5", "--seeds", "42-43", "--steps", "700", "--window", "4", "--k-max", "2", "--device", "cpu"),
+    *SMALL,
+]
 
 
 @pytest.fixture(scope="module")

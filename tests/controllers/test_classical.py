@@ -1,6 +1,8 @@
 """Reference controllers: the required figures, what each knows, who is better than whom."""
 
-from functools import cache
+from collections.abc import Iterator
+from functools import cache, partial
+from inspect import unwrap
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +16,7 @@ from tasks import preset_task
 from incrt.arm.law import Gains
 from incrt.arm.task import Params, make_task
 from incrt.config import TaskConfig
+from incrt.controllers import tuning
 from incrt.controllers.base import Controller, ControllerInput
 from incrt.controllers.classical import Clairvoyant, Constant, FeedForward, Observer, OpenLoop
 from incrt.controllers.evaluation import (
@@ -24,9 +27,21 @@ from incrt.controllers.evaluation import (
     evaluation_draws,
     rollouts,
 )
-from incrt.controllers.tuning import CONTROLLERS, reference_controller
+from incrt.controllers.tuning import CONTROLLERS, _scores, reference_controller
 
 REGIMES = (1.0, 2.0, 5.0)
+
+
+optimised = partial(jax.jit, compiler_options={"xla_backend_optimization_level": "1"})
+"""Searches compute for so long that optimising their programs pays, other than in most tests."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def optimised_searches() -> Iterator[None]:
+    """Those of the tuning too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuning, "_scores", optimised(unwrap(_scores), static_argnums=(0, 1)))
+        yield
 
 
 @cache
@@ -104,7 +119,7 @@ def test_the_best_constant_is_not_beaten_by_scipys_global_optimiser() -> None:
     task, params = make_task(config)
     keys, payloads = evaluation_draws(config)
 
-    @jax.jit
+    @optimised
     def score(points: jnp.ndarray) -> jnp.ndarray:
         def one(point: jnp.ndarray) -> jnp.ndarray:
             e = rollouts(task, params, Constant(params.law.box.from_unit(point)), keys, payloads).e

@@ -289,7 +289,7 @@ def test_a_head_that_cannot_go_is_not_measured() -> None:
 def test_measures_of_many_runs_are_a_vmap() -> None:
     nets = [policy(seed) for seed in range(3)]
     heads = jnp.array([0, 3, 1])
-    together = jax.vmap(measure_prune, in_axes=(0, None, 0, None))(
+    together = jax.jit(jax.vmap(measure_prune, in_axes=(0, None, 0, None)))(
         jax.tree.map(lambda *x: jnp.stack(x), *nets), ALL, heads, contexts
     )
     for i, net in enumerate(nets):

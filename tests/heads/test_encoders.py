@@ -1,6 +1,7 @@
 """The encoders to compare with, each against PyTorch's own."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ WINDOW, OBSERVED = 20, 11
 contexts = jax.random.normal(jax.random.key(1), (5, WINDOW, OBSERVED))
 
 
+@cache
 def make(kind: str, **changes: Any) -> tuple[Encoder, Encoded]:
     encoder = make_encoder(EncoderConfig(encoder=kind, **changes), WINDOW, OBSERVED)
     params = encoder.init(jax.random.key(0))

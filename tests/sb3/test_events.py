@@ -167,7 +167,7 @@ def test_what_a_prune_measures_is_what_the_engine_measures(layer_norm: bool) -> 
     model = make_model("SAC", k_init=3, layer_norm=layer_norm)
     networks = Networks(model.policy)
     found = networks.measure_prune(1, networks.contexts(contexts))
-    expected = measure_prune(jax_policy(model), jnp.ones(3, bool), 1, jnp.asarray(contexts))
+    expected = jax.jit(measure_prune)(jax_policy(model), jnp.ones(3, bool), 1, jnp.asarray(contexts))
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4)
 

@@ -150,6 +150,9 @@ def test_a_command_s_times_are_not_worth_an_error(tmp_path: Path, monkeypatch: p
 
 def test_a_worker_that_dies_says_how(tmp_path: Path) -> None:
     assignment = one_assignment(Store(tmp_path / "out"), small_study(tmp_path))
+    for folder in assignment.folders:  # over, so that nothing is left but the tests
+        folder.mkdir(parents=True)
+        (folder / "conclusion.json").write_text("{}")
     backend = LocalBackend(tmp_path / "logs")
     backend.start(Assignment(**{**vars(assignment), "tests": []}))  # no assignment at all
     assert not backend.has_room()

@@ -182,6 +182,8 @@ def _with(cell: Cell, changes: Mapping[str, Any]) -> RunConfig:
 
 def _local_device(asked: str) -> str:
     """Where workers will train."""
+    if asked == "cpu":  # which is there: a process less to wait for
+        return asked
     program = f"from incrt.engine.population import find_device as f; print(f({asked!r}).platform)"
     return "cpu" if _asked(program, "no device to train on") == "cpu" else "gpu"
 

@@ -16,8 +16,10 @@ def cache_folder() -> Path:
 def keep_compiled() -> None:
     """Keep compiled programs on disk, so that a second start is quick. Commands call this, the library does not.
 
-    A folder that the user has chosen, as JAX_COMPILATION_CACHE_DIR for example, stays the one.
+    What the user has chosen stays: the folder, as JAX_COMPILATION_CACHE_DIR for example, and in the environment how
+    long a program must compile to be kept.
     """
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "compiled"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
