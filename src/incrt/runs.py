@@ -118,9 +118,16 @@ def write_evaluation(run: TrainedRun, metrics: dict[str, Any]) -> None:
     write_json(run.folder / "eval.json", metrics)
 
 
-@cache
 def reference_evaluation(name: str, tuned_for: TaskConfig, config: TaskConfig) -> tuple[Evaluation, Rollout]:
     """A reference controller, tuned for one task and tested on another."""
+    return _evaluated(name, tuned_for, config, tuple({**tuned_for.files(), **config.files()}.items()))
+
+
+@cache
+def _evaluated(
+    name: str, tuned_for: TaskConfig, config: TaskConfig, files: tuple[tuple[str, str], ...]
+) -> tuple[Evaluation, Rollout]:
+    del files  # one that was changed since makes another task
     return evaluate(config, reference_controller(name, tuned_for))
 
 

@@ -35,8 +35,13 @@ class _Programs(NamedTuple):
     """The state that a vector stands for."""
 
 
-@lru_cache(maxsize=32)
 def _programs(config: TaskConfig) -> _Programs:
+    return _programs_of(config, tuple(config.files().items()))
+
+
+@lru_cache(maxsize=32)
+def _programs_of(config: TaskConfig, files: tuple[tuple[str, str], ...]) -> _Programs:
+    del files  # a file that was changed since makes another task
     task, params = make_task(config)
     _, example = task.reset_env(jax.random.key(0), params)
     _, unravel = ravel_pytree(example)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from incrt.config.registry import FRICTIONS, ROBOTS, TRAJECTORIES, description
+from incrt.config.registry import FRICTIONS, ROBOTS, TRAJECTORIES, description, file_digests
 from incrt.config.rules import (
     COUNT,
     FLAG,
@@ -208,6 +208,13 @@ class TaskConfig(Configuration):
     def memory_coverage(self) -> float:
         """W dt / tau_z: the part of the memory horizon that a context sees. The paper's lower bound is 1."""
         return self.window * self.dt / self.tau_z
+
+    def files(self) -> dict[str, str]:
+        """The files that its parts are made of, each with a digest of its content.
+
+        Equal configurations whose files differ are not the same task: what is kept by configuration is kept by both.
+        """
+        return file_digests(getattr(self, name) for name in TASK_PARTS)
 
     def to_json(self) -> dict[str, Any]:
         """Every field as JSON has it; an object of the user's own by its class and a digest of its numbers."""
