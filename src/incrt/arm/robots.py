@@ -87,9 +87,11 @@ def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
         raise ValueError(f"torque_limit of the {field} must hold numbers > 0, got {limit}")
     try_compiling(field, robot.mass_and_bias, home, jnp.zeros_like(home), jnp.zeros((), dtype))
     for payload in config.payload_range:
-        mass, bias = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
-        if not isinstance(mass, Array) or not isinstance(bias, Array):
-            raise ValueError(f"mass_and_bias of the {field} must give two arrays, got {mass!r} and {bias!r}")
+        found = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
+        is_pair = isinstance(found, tuple) and len(found) == 2  # an array of two rows could be unpacked as well
+        if not is_pair or not all(isinstance(each, Array | np.ndarray) for each in found):
+            raise ValueError(f"mass_and_bias of the {field} must give a pair of arrays, M and bias; got {found!r}")
+        mass, bias = found
         if np.shape(mass) not in {(n,), (n, n)} or np.shape(bias) != (n,):
             wanted = f"a mass matrix of shape ({n}, {n}) or ({n},) and a bias of shape ({n},)"
             raise ValueError(f"mass_and_bias of the {field} must give {wanted}, got {np.shape(mass)}, {np.shape(bias)}")
