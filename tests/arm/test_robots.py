@@ -89,7 +89,10 @@ class Returning(NamedTuple):
     """Gives whatever it is given, as it is."""
 
     found: Any
-    dof = 2
+
+    @property
+    def dof(self) -> int:
+        return 2
 
     def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> Any:
         return self.found
@@ -102,14 +105,11 @@ def test_a_robot_that_gives_no_pair_of_arrays_is_refused(found: Any) -> None:
 
 
 def test_a_robot_may_give_constants_of_numpy() -> None:
-    class Constants(NamedTuple):
-        inertia: Array
-        dof = 2
-
+    class Constants(DecoupledArm):
         def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Any, Any]:
             return np.diag([1.2, 0.6]), np.zeros(2)
 
-    config = TaskConfig(robot=Constants(jnp.ones(2)), horizon=5, eval_payloads=(0.5,), eval_rollouts=1)
+    config = TaskConfig(robot=Constants(jnp.ones(2), jnp.ones(2)), horizon=5, eval_payloads=(0.5,), eval_rollouts=1)
     assert np.isfinite(evaluate(config, reference_controller("baseline", config))[0].rmse)
 
 
