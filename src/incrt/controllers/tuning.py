@@ -26,7 +26,7 @@ from incrt.config.registry import description
 from incrt.config.rules import COUNT, one_of
 from incrt.controllers.base import Controller
 from incrt.controllers.classical import Adaptive, Clairvoyant, Constant, FeedForward, Observer, OpenLoop
-from incrt.controllers.evaluation import check_controller, evaluation_draws, rmse, rollouts
+from incrt.controllers.evaluation import evaluation_draws, make_controller, rmse, rollouts, with_arrays
 from incrt.controllers.search import Minimum, minimise
 from incrt.storage.atomic import write_whole
 from incrt.storage.cache import cache_folder
@@ -68,9 +68,13 @@ def tune(config: TaskConfig, build: Callable[[Params, Array], Controller], dim: 
     """
     dim = COUNT("dim", dim)
     task, params = make_task(config)
-    check_controller(task, params, build(params, jnp.zeros(dim)))
-    found = _search(config, task, params, lambda params, _, point: build(params, point), (), dim)
-    return build(params, jnp.asarray(found.point))
+    make_controller(task, params, build(params, jnp.zeros(dim)))  # refuses what is wrong before the search
+
+    def built(params: Params, _: Any, point: Array) -> Controller:
+        return with_arrays(params, build(params, point))
+
+    found = _search(config, task, params, built, (), dim)
+    return built(params, (), jnp.asarray(found.point))
 
 
 def _rehearsed(config: TaskConfig, task: Task, params: Params) -> Array:
