@@ -98,6 +98,7 @@ def test_a_rule_gives_pythons_own_values(rule: Rule[Any], value: Any, settled: A
         (COUNT, "3", "a number"),
         (INDEX, -1, "a whole number >= 0"),
         (ANY, math.nan, "a number"),
+        (ANY, 2e9, "a number >= -1e+09 and <= 1e+09"),
         (ANY, 10**400, "a number"),
         (ANY, np.bool(True), "a number"),
         (POSITIVE, 0, "a number > 0"),

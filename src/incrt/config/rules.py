@@ -119,7 +119,7 @@ def _whole(words: str, accepts: Callable[[float], bool]) -> Rule[int]:
 
 
 _LIMIT = f" and <= {LARGEST:g}"
-ANY = _real("a number", lambda _: True)
+ANY = _real(f"a number >= {-LARGEST:g}{_LIMIT}", lambda _: True)
 POSITIVE = _real(f"a number > 0{_LIMIT}", lambda x: x > 0)
 NON_NEGATIVE = _real(f"a number >= 0{_LIMIT}", lambda x: x >= 0)
 FRACTION = _real("a number > 0 and < 1", lambda x: 0 < x < 1)
