@@ -123,6 +123,16 @@ def test_the_payload_must_not_undo_a_mass_matrix() -> None:
     make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.6]), jnp.zeros(2))))
 
 
+@pytest.mark.parametrize("field", ["robot", "model"])
+def test_a_robot_that_is_no_number_along_the_trajectory_is_refused_by_name(field: str) -> None:
+    class Torn(DecoupledArm):
+        def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
+            return jnp.where(q[0] > 0.3, jnp.nan, self.inertia), jnp.zeros_like(dq)
+
+    with pytest.raises(ValueError, match=rf"the {field} must give finite numbers; at q = \[0.3.*mass matrix is \[nan"):
+        make_task(TaskConfig().replace(**{field: Torn(jnp.ones(2), jnp.ones(2))}))
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

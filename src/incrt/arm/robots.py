@@ -6,6 +6,7 @@ a task as an object or as a reference ``my_arm.py:NAME``; :func:`make_robot` che
 
 from typing import Any, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -71,6 +72,18 @@ def make_robot(field: str, config: TaskConfig, dtype: Any = jnp.float32) -> Robo
     with refusing(field):
         _check(field, robot, config, dtype)
     return robot
+
+
+def check_along(field: str, robot: Robot, postures: Array, payload: Array) -> None:
+    """Refuse a robot that is not a number in one of these postures, shape (postures, n)."""
+    with refusing(field):
+        found = jax.vmap(lambda q: robot.mass_and_bias(q, jnp.zeros_like(q), payload))(postures)
+    for name, arrays in zip(("mass matrix", "bias"), map(np.asarray, found), strict=True):
+        finite = np.isfinite(arrays).reshape(len(postures), -1).all(-1)
+        if not finite.all():
+            at = int(np.argmin(finite))
+            where = f"q = {np.round(postures[at], 4).tolist()} rad, at home or along the trajectory"
+            raise ValueError(f"the {field} must give finite numbers; at {where}, its {name} is {arrays[at].tolist()}")
 
 
 def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
