@@ -25,7 +25,7 @@ WITH_HEADS = ("runtime", "static")
 
 ENCODERS = (*WITH_HEADS, "deep", "gru", "lstm", "none")
 """From a context to features: heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last
-observation alone."""
+observation alone. What each name stands for is in :mod:`incrt.heads.encoders`; a test keeps the two lists equal."""
 
 SHARE_RULES = ("absolute", "relative")
 """When a head is weak: its share is below eps_prune (the paper's), or below eps_prune times the uniform share 1/K."""
