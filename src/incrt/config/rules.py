@@ -128,7 +128,7 @@ ANY = _real(f"a number >= {-LARGEST:g}{_LIMIT}", lambda _: True)
 POSITIVE = _real(f"a number > 0{_LIMIT}", lambda x: x > 0)
 NON_NEGATIVE = _real(f"a number >= 0{_LIMIT}", lambda x: x >= 0)
 FRACTION = _real("a number > 0 and < 1", lambda x: 0 < x < 1)
-PART = _real("a number > 0 and <= 1", lambda x: 0 < x <= 1)
+UP_TO_ONE = _real("a number > 0 and <= 1", lambda x: 0 < x <= 1)
 COUNT = _whole(f"a whole number >= 1{_LIMIT}", lambda x: x >= 1)
 INDEX = _whole(f"a whole number >= 0{_LIMIT}", lambda x: x >= 0)
 

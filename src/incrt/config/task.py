@@ -212,7 +212,7 @@ class TaskConfig(Configuration):
 
     @property
     def memory_coverage(self) -> float:
-        """W dt / tau_z: the part of the memory horizon that a context sees. The paper's lower bound is 1."""
+        """W dt / tau_z: the fraction of the memory horizon that a context sees. The paper's lower bound is 1."""
         return self.window * self.dt / self.tau_z
 
     def files(self) -> dict[str, str]:
