@@ -153,7 +153,7 @@ class StribeckEnv(gym.Env[Floats, Floats]):
         return self._context.copy(), reward, False, self._steps >= self.config.horizon, info
 
     def render(self) -> npt.NDArray[np.uint8] | None:
-        """The arm, its reference and the error so far, as an RGB picture."""
+        """The arm, where it should be and the error so far, as an RGB picture."""
         if self.render_mode is None:
             gym.logger.warn("render() does nothing without render_mode='rgb_array'")
             return None
