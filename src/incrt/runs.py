@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from incrt.config import RunConfig, TaskConfig
-from incrt.config.earlier import read_settings
+from incrt.config.earlier import describes_task, read_settings
 from incrt.controllers.evaluation import Evaluation, Rollout, delta_pct, evaluate, headroom_closed
 from incrt.controllers.tuning import reference_controller
 from incrt.engine import policy
@@ -60,7 +60,7 @@ def is_over(folder: Path) -> bool:
 
 def _read(folder: Path) -> TrainedRun:
     about = read_json(folder / "config.json")
-    if not isinstance(about, dict) or not {"task", "bench"} & about.keys():
+    if not isinstance(about, dict) or not describes_task(about):
         raise ValueError(f"{folder} holds no run of an arm: its config.json describes no task")
     if not is_over(folder):
         raise ValueError(f"{folder} is not trained to its end; incrt train with the same options goes on with it")
@@ -118,9 +118,16 @@ def write_evaluation(run: TrainedRun, metrics: dict[str, Any]) -> None:
     write_json(run.folder / "eval.json", metrics)
 
 
-@cache
 def reference_evaluation(name: str, tuned_for: TaskConfig, config: TaskConfig) -> tuple[Evaluation, Rollout]:
     """A reference controller, tuned for one task and tested on another."""
+    return _evaluated(name, tuned_for, config, tuple({**tuned_for.files(), **config.files()}.items()))
+
+
+@cache
+def _evaluated(
+    name: str, tuned_for: TaskConfig, config: TaskConfig, files: tuple[tuple[str, str], ...]
+) -> tuple[Evaluation, Rollout]:
+    del files  # one that was changed since makes another task
     return evaluate(config, reference_controller(name, tuned_for))
 
 

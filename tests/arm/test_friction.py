@@ -62,6 +62,13 @@ def test_the_numbers_of_another_friction_do_not_matter() -> None:
         config.replace(friction="stribeck")
 
 
+class Listed(Given):
+    """Gives lists where arrays are asked for."""
+
+    def terms(self, dq: Array, z: Array, h: Array) -> Any:
+        return self.found._replace(dry=[0.0, 0.0])
+
+
 PAIR = jnp.zeros(2)
 TERMS = FrictionTerms(PAIR, PAIR, PAIR, PAIR, PAIR)
 
@@ -73,6 +80,9 @@ TERMS = FrictionTerms(PAIR, PAIR, PAIR, PAIR, PAIR)
         (Given(PAIR, TERMS._replace(dry=jnp.zeros(()))), r"one entry a joint; dry has \(\)"),
         (Given(PAIR, TERMS._replace(damping=jnp.zeros((2, 2)))), r"one entry a joint; damping has \(2, 2\)"),
         (Given(PAIR, TERMS._replace(keep=jnp.zeros((1, 2)))), r"one entry a joint; keep has \(1, 2\)"),
+        (Given(jnp.zeros(2, int), TERMS), r"must give numbers of type float32, as .*; start has int32"),
+        (Given(PAIR, TERMS._replace(dry=jnp.zeros(2, complex))), "dry has complex64"),
+        (Listed(PAIR, TERMS), r"the friction cannot be used \(TypeError: Cannot determine dtype of \[0.0"),
         (Given(PAIR, (PAIR, PAIR, PAIR)), r"must give FrictionTerms, got \("),
         (Stribeck(*[*[jnp.ones(3)] * 5, jnp.asarray(1.0)]), r"the friction cannot be used \(TypeError: .*shapes"),
     ],
@@ -80,6 +90,12 @@ TERMS = FrictionTerms(PAIR, PAIR, PAIR, PAIR, PAIR)
 def test_a_friction_of_the_wrong_shape_is_refused(friction: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_task(TaskConfig(friction=friction))
+
+
+def test_terms_may_be_whole_numbers() -> None:
+    task, params = make_task(TaskConfig(friction=Given(PAIR, TERMS._replace(damping=jnp.array([3, 2])))))
+    _, state = task.reset_env(jax.random.key(0), params)
+    assert task.step_env(jax.random.key(0), state, jnp.ones(6), params)[2].dtype == jnp.float32
 
 
 @pytest.mark.parametrize("friction", [object(), 3, Given, "coulomb", Viscous(jnp.ones(2)).start])

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -19,6 +20,18 @@ from tasks import preset_task
 from incrt.arm.gym import StribeckEnv
 from incrt.arm.robots import DecoupledArm
 from incrt.arm.task import make_task
+
+ARM = """
+import jax, jax.numpy as jnp
+from typing import NamedTuple
+
+class Arm(NamedTuple):
+    inertia: jax.Array = jnp.full(2, {inertia})
+    dof = 2
+
+    def mass_and_bias(self, q, dq, payload):
+        return self.inertia, jnp.zeros_like(dq)
+"""
 
 
 def make(**fields: Any) -> gym.Env[Any, Any]:
@@ -290,3 +303,19 @@ def test_a_robot_whose_class_was_written_anew_is_another_one() -> None:
         return context[-1, :2]
 
     assert np.abs(moved(1.0) - moved(5.0)).max() > 1e-3
+
+
+@pytest.mark.parametrize(("name", "part"), [("arm.py:Arm", "robot"), ("points.csv", "trajectory")])
+def test_a_file_that_was_changed_makes_another_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, part: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def reward(number: float) -> float:
+        Path("arm.py").write_text(ARM.format(inertia=number))
+        Path("points.csv").write_text(f"t,q1,q2\n0,0,0\n1,{number},0\n")
+        env = StribeckEnv(**{part: name}, shield=False, initial_std=0.0)
+        env.reset(seed=0)
+        return [env.step(np.ones(6, np.float32))[1] for _ in range(5)][-1]
+
+    assert reward(1.0) != reward(2.0)

@@ -17,7 +17,8 @@ from incrt.arm.task import make_task
 from incrt.config import TaskConfig
 from incrt.config.registry import ROBOTS
 from incrt.controllers.classical import Constant
-from incrt.controllers.evaluation import rollout
+from incrt.controllers.evaluation import evaluate, rollout
+from incrt.controllers.tuning import reference_controller
 
 ARM = """
 import jax.numpy as jnp
@@ -84,6 +85,34 @@ def test_a_robot_that_no_body_has_is_refused(robot: Given, message: str) -> None
     assert "\n" not in str(refusal.value)
 
 
+class Returning(NamedTuple):
+    """Gives whatever it is given, as it is."""
+
+    found: Any
+
+    @property
+    def dof(self) -> int:
+        return 2
+
+    def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> Any:
+        return self.found
+
+
+@pytest.mark.parametrize("found", [jnp.array([[1.2, 0.1], [0.3, 0.6]]), [jnp.ones(2), jnp.zeros(2)], (jnp.ones(2),)])
+def test_a_robot_that_gives_no_pair_of_arrays_is_refused(found: Any) -> None:
+    with pytest.raises(ValueError, match="mass_and_bias of the robot must give a pair of arrays, M and bias; got"):
+        make_robot("robot", TaskConfig(robot=Returning(found)))
+
+
+def test_a_robot_may_give_constants_of_numpy() -> None:
+    class Constants(DecoupledArm):
+        def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Any, Any]:
+            return np.diag([1.2, 0.6]), np.zeros(2)
+
+    config = TaskConfig(robot=Constants(jnp.ones(2), jnp.ones(2)), horizon=5, eval_payloads=(0.5,), eval_rollouts=1)
+    assert np.isfinite(evaluate(config, reference_controller("baseline", config))[0].rmse)
+
+
 def test_the_payload_must_not_undo_a_mass_matrix() -> None:
     class Lifted(DecoupledArm):
         def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
@@ -92,6 +121,16 @@ def test_the_payload_must_not_undo_a_mass_matrix() -> None:
     with pytest.raises(ValueError, match=r"positive definite; at home with a payload of 1\.5 kg it is"):
         make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.5]), jnp.zeros(2))))
     make_task(TaskConfig(robot=Lifted(jnp.array([2.0, 1.6]), jnp.zeros(2))))
+
+
+@pytest.mark.parametrize("field", ["robot", "model"])
+def test_a_robot_that_is_no_number_along_the_trajectory_is_refused_by_name(field: str) -> None:
+    class Torn(DecoupledArm):
+        def mass_and_bias(self, q: Array, dq: Array, payload: Array) -> tuple[Array, Array]:
+            return jnp.where(q[0] > 0.3, jnp.nan, self.inertia), jnp.zeros_like(dq)
+
+    with pytest.raises(ValueError, match=rf"the {field} must give finite numbers; at q = \[0.3.*mass matrix is \[nan"):
+        make_task(TaskConfig().replace(**{field: Torn(jnp.ones(2), jnp.ones(2))}))
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,13 @@ def test_a_file_that_holds_no_trajectory_is_refused_by_its_name(
         make_task(TaskConfig(trajectory=str(path)))
 
 
+def test_a_file_without_headings_is_refused_and_does_not_lose_its_first_point(tmp_path: Path) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text("0,0.1,0.2\n1,0.3,0.4\n2,0.5,0.6\n")
+    with pytest.raises(ValueError, match=r"its first line must be headings, such as t,q1,q2; it is 0,0\.1,0\.2"):
+        read_csv(path)
+
+
 def test_files_without_lines_or_that_are_not_there_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").touch()
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")

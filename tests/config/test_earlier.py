@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from incrt.config import RunConfig
-from incrt.config.earlier import is_earlier, read_settings, translated
+from incrt.config.earlier import describes_task, is_earlier, read_settings, translated
 
 # The settings in the config.json of a run that version 0.1 trained: preset paper, tau_z = 2 s, W = 50.
 WRITTEN = """{
@@ -51,11 +51,20 @@ def test_settings_of_today_are_left_as_they_are() -> None:
     assert translated(found) == found
 
 
+def test_a_task_is_found_by_the_name_of_either_version() -> None:
+    assert describes_task(written())
+    assert describes_task(RunConfig().to_json())
+    assert not describes_task({part: values for part, values in written().items() if part != "bench"})
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"bench": {"features": "tanh_viscous"}}, "with task.features other than 'identity', which is no more"),
-        ({"runtime": {"rank": "entropy"}}, "with heads.rank other than 'energy', which is no more"),
+        (
+            {"bench": {"features": "tanh_viscous"}},
+            "with task.features other than 'identity', which version 0.2 no longer has",
+        ),
+        ({"runtime": {"rank": "entropy"}}, "with heads.rank other than 'energy', which version 0.2 no longer has"),
         ({"bench": {"gravity": 9.81}}, "unknown field gravity"),
     ],
 )

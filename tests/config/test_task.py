@@ -33,7 +33,9 @@ def test_derived_sizes() -> None:
 
 
 @pytest.mark.parametrize(("tau_z", "window", "coverage"), [(1.0, 20, 0.2), (2.0, 50, 0.25), (5.0, 500, 1.0)])
-def test_memory_coverage_is_the_part_of_the_horizon_a_window_sees(tau_z: float, window: int, coverage: float) -> None:
+def test_memory_coverage_is_the_fraction_of_the_horizon_a_window_sees(
+    tau_z: float, window: int, coverage: float
+) -> None:
     assert TaskConfig(tau_z=tau_z, window=window).memory_coverage == pytest.approx(coverage)
 
 

@@ -15,6 +15,7 @@ from incrt.arm.task import Params, make_task
 from incrt.config import TaskConfig
 from incrt.controllers.base import ControllerInput
 from incrt.controllers.evaluation import evaluate, rollout
+from incrt.controllers.tuning import tune
 
 SHORT = TaskConfig(horizon=40, eval_payloads=(0.5,), eval_rollouts=2)
 
@@ -114,6 +115,13 @@ def test_a_memory_may_be_any_tree_of_arrays() -> None:
     np.testing.assert_allclose(recorded.gains.eta[:, 1:], expected, atol=1e-4)
 
 
+class Pair(NamedTuple):
+    """Equal to the tuple of the same arrays, and to JAX another type."""
+
+    first: Array
+    second: Array
+
+
 GAINS = Gains(jnp.full(2, 30.0), jnp.full(2, 5.0), jnp.zeros(2))
 PAIR = jnp.zeros(2)
 
@@ -126,15 +134,30 @@ PAIR = jnp.zeros(2)
         (Made(PAIR, GAINS._replace(eta=jnp.zeros((1, 2))), PAIR), r"\(2,\); eta has \(1, 2\)"),
         (Made(PAIR, GAINS._replace(k_d=jnp.asarray(30.0)), PAIR), r"\(2,\); k_d has \(\)"),
         (Made(PAIR, (PAIR, PAIR), PAIR), r"\(2,\); torque has tuple"),
-        (Made(PAIR, GAINS, jnp.zeros(3)), "start and act of Made must give memories of the same arrays"),
-        (Made(PAIR, GAINS, jnp.zeros(2, int)), "start and act of Made must give memories of the same arrays"),
-        (Made({"a": PAIR}, GAINS, {"b": PAIR}), "start and act of Made must give memories of the same arrays"),
-        (Made(None, GAINS, PAIR), "start and act of Made must give memories of the same arrays"),
+        (Made(PAIR, GAINS, jnp.zeros(3)), "start and act of Made must give memories of the same types and arrays"),
+        (Made(PAIR, GAINS, jnp.zeros(2, int)), "start and act of Made must give memories of the same types and arrays"),
+        (
+            Made({"a": PAIR}, GAINS, {"b": PAIR}),
+            "start and act of Made must give memories of the same types and arrays",
+        ),
+        (Made(None, GAINS, PAIR), "start and act of Made must give memories of the same types and arrays"),
+        (
+            Made(Pair(PAIR, PAIR), GAINS, (PAIR, PAIR)),
+            "start and act of Made must give memories of the same types and arrays",
+        ),
     ],
 )
 def test_a_controller_of_the_wrong_shape_is_refused_before_any_rollout(controller: Made, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         evaluate(SHORT, controller)
+
+
+@pytest.mark.parametrize("number", [100.0, np.array(100.0), np.array([100.0, 100.0])])
+def test_numbers_of_a_controller_become_arrays(number: Any) -> None:
+    given = evaluate(SHORT, PD(number, damping=10.0))[0]  # type: ignore[arg-type]
+    assert given == evaluate(SHORT, PD(jnp.full(2, 100.0), damping=jnp.asarray(10.0)))[0]
+    tuned = tune(SHORT, lambda _, point: PD(number, damping=10.0 + point[0]), dim=1)
+    assert all(isinstance(leaf, Array) for leaf in jax.tree.leaves(tuned))
 
 
 def test_a_controller_that_gives_no_pair_is_refused() -> None:

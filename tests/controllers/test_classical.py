@@ -217,7 +217,7 @@ def test_the_feedforward_is_a_friction_model_of_the_reference_and_nothing_else()
         assert memory is None
 
 
-def test_the_open_loop_plays_by_the_clock_and_knows_one_reference() -> None:
+def test_the_open_loop_plays_by_the_clock_and_knows_one_trajectory() -> None:
     """Where every episode is the same the clock is all the memory that is needed; elsewhere it is worth nothing."""
     config = preset_task("memory", tau_z=5.0)
     controller = reference_controller("open_loop", config)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from incrt.config import ENCODERS, EncoderConfig
-from incrt.heads.encoders import Encoded, Encoder, _is_for_gpu, head_features, make_encoder, parameter_count
+from incrt.heads.encoders import _KINDS, Encoded, Encoder, _is_for_gpu, head_features, make_encoder, parameter_count
 from incrt.heads.layers import Dense
 
 WINDOW, OBSERVED = 20, 11
@@ -35,6 +35,10 @@ def torch_of(x: Any) -> torch.Tensor:
 
 def put(module: Any, name: str, weight: Any) -> None:
     getattr(module, name).data = torch_of(weight)
+
+
+def test_every_name_that_a_configuration_takes_is_an_encoder_and_the_other_way_round() -> None:
+    assert tuple(_KINDS) == ENCODERS
 
 
 @pytest.mark.parametrize("layer_norm", [True, False])

@@ -1,4 +1,4 @@
-"""Drawing of the arm, its reference and its error."""
+"""Drawing of the arm, of where it should be, and of its error."""
 
 from typing import Any
 
@@ -21,7 +21,9 @@ class ArmDrawing:
         arm, error = self._figure.subplots(1, 2)
         self._links = _TAPER ** np.arange(joints)
         reach = 1.1 * self._links.sum()
-        arm.set(xlim=(-0.3, reach), ylim=(-reach / 1.6, reach / 1.6), aspect="equal", title="arm and reference")
+        arm.set(
+            xlim=(-0.3, reach), ylim=(-reach / 1.6, reach / 1.6), aspect="equal", title="arm and where it should be"
+        )
         arm.set_axis_off()
         self._ghost = arm.plot([], [], "o-", color="0.75", linewidth=8, solid_capstyle="round")[0]
         self._arm = arm.plot([], [], "o-", color="tab:blue", linewidth=4, solid_capstyle="round")[0]
@@ -34,7 +36,7 @@ class ArmDrawing:
         error.legend(loc="upper right")
 
     def frame(self, q: npt.NDArray[Any], q_d: npt.NDArray[Any], errors: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        """The picture at positions q, reference q_d and the errors so far, shape (steps, joints); RGB."""
+        """The picture at positions q, with the trajectory at q_d and the errors so far, shape (steps, joints); RGB."""
         self._arm.set_data(*self._points(q))
         self._ghost.set_data(*self._points(q_d))
         times = self._dt * np.arange(1, len(errors) + 1)

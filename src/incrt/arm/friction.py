@@ -87,11 +87,16 @@ def make_friction(config: TaskConfig, dtype: Any = jnp.float32) -> Friction:
         terms = friction.terms(still, z, h)
         if not isinstance(terms, FrictionTerms):
             raise ValueError(f"terms of the friction must give FrictionTerms, got {terms!r}")
+        kinds = {name: jnp.result_type(array, dtype) for name, array in terms._asdict().items()}
+        kinds["start"] = jnp.result_type(z)  # z goes from step to step as it is; the terms meet numbers of the task
     for name, array in {"start": z, **terms._asdict()}.items():
         if np.shape(array) != (n,):
             raise ValueError(
                 f"the friction must give arrays of shape ({n},), one entry a joint; {name} has {np.shape(array)}"
             )
+        if kinds[name] != dtype:
+            wanted = f"numbers of type {np.dtype(dtype)}, as jnp.zeros(dof) has them"
+            raise ValueError(f"the friction must give {wanted}; {name} has {kinds[name]}")
         if not np.all(np.isfinite(array)) or (name in {"dry", "damping"} and np.any(np.asarray(array) < 0)):
             wanted = "numbers >= 0" if name in {"dry", "damping"} else "finite numbers"
             raise ValueError(f"the friction must give {wanted} for {name}, got {array} at rest")

@@ -35,8 +35,13 @@ class _Programs(NamedTuple):
     """The state that a vector stands for."""
 
 
-@lru_cache(maxsize=32)
 def _programs(config: TaskConfig) -> _Programs:
+    return _programs_of(config, tuple(config.files().items()))
+
+
+@lru_cache(maxsize=32)
+def _programs_of(config: TaskConfig, files: tuple[tuple[str, str], ...]) -> _Programs:
+    del files  # a file that was changed since makes another task
     task, params = make_task(config)
     _, example = task.reset_env(jax.random.key(0), params)
     _, unravel = ravel_pytree(example)
@@ -148,7 +153,7 @@ class StribeckEnv(gym.Env[Floats, Floats]):
         return self._context.copy(), reward, False, self._steps >= self.config.horizon, info
 
     def render(self) -> npt.NDArray[np.uint8] | None:
-        """The arm, its reference and the error so far, as an RGB picture."""
+        """The arm, where it should be and the error so far, as an RGB picture."""
         if self.render_mode is None:
             gym.logger.warn("render() does nothing without render_mode='rgb_array'")
             return None

@@ -6,6 +6,7 @@ a task as an object or as a reference ``my_arm.py:NAME``; :func:`make_robot` che
 
 from typing import Any, NamedTuple, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -73,6 +74,18 @@ def make_robot(field: str, config: TaskConfig, dtype: Any = jnp.float32) -> Robo
     return robot
 
 
+def check_along(field: str, robot: Robot, postures: Array, payload: Array) -> None:
+    """Refuse a robot that is not a number in one of these postures, shape (postures, n)."""
+    with refusing(field):
+        found = jax.vmap(lambda q: robot.mass_and_bias(q, jnp.zeros_like(q), payload))(postures)
+    for name, arrays in zip(("mass matrix", "bias"), map(np.asarray, found), strict=True):
+        finite = np.isfinite(arrays).reshape(len(postures), -1).all(-1)
+        if not finite.all():
+            at = int(np.argmin(finite))
+            where = f"q = {np.round(postures[at], 4).tolist()} rad, at home or along the trajectory"
+            raise ValueError(f"the {field} must give finite numbers; at {where}, its {name} is {arrays[at].tolist()}")
+
+
 def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
     """Refuse a robot that has other joints than the task, or a mass matrix that no body has."""
     if COUNT(f"dof of the {field}", robot.dof) != config.dof:
@@ -87,9 +100,11 @@ def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
         raise ValueError(f"torque_limit of the {field} must hold numbers > 0, got {limit}")
     try_compiling(field, robot.mass_and_bias, home, jnp.zeros_like(home), jnp.zeros((), dtype))
     for payload in config.payload_range:
-        mass, bias = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
-        if not isinstance(mass, Array) or not isinstance(bias, Array):
-            raise ValueError(f"mass_and_bias of the {field} must give two arrays, got {mass!r} and {bias!r}")
+        found = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
+        is_pair = isinstance(found, tuple) and len(found) == 2  # an array of two rows could be unpacked as well
+        if not is_pair or not all(isinstance(each, Array | np.ndarray) for each in found):
+            raise ValueError(f"mass_and_bias of the {field} must give a pair of arrays, M and bias; got {found!r}")
+        mass, bias = found
         if np.shape(mass) not in {(n,), (n, n)} or np.shape(bias) != (n,):
             wanted = f"a mass matrix of shape ({n}, {n}) or ({n},) and a bias of shape ({n},)"
             raise ValueError(f"mass_and_bias of the {field} must give {wanted}, got {np.shape(mass)}, {np.shape(bias)}")

@@ -29,7 +29,7 @@ from incrt.arm.trajectories import Target
 from incrt.config import TaskConfig
 
 _NEGLIGIBLE = 1e-9
-"""Entries of the normal smaller than this part of its largest one do not help to reach the half-space."""
+"""Entries of the normal smaller than this fraction of its largest one do not help to reach the half-space."""
 _VANISHING = 1e-18
 """A normal smaller than this has no direction; squares of smaller numbers underflow in single precision."""
 

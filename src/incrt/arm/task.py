@@ -15,7 +15,7 @@ from jax import Array
 
 from incrt.arm.law import Gains, Law, computed_torque, make_law, tracking_error
 from incrt.arm.plant import Plant, PlantState, control_step, make_plant
-from incrt.arm.robots import Robot, home_of
+from incrt.arm.robots import Robot, check_along, home_of
 from incrt.arm.shield import Shield, ShieldResult, make_shield, shielded
 from incrt.arm.trajectories import Target, Trajectory, make_trajectory
 from incrt.config import TaskConfig
@@ -255,12 +255,15 @@ def make_task(config: TaskConfig, dtype: Any = jnp.float32) -> tuple[Task, Param
     plant = make_plant(config, dtype)
     law = make_law(config, plant.robot, dtype)
     trajectory = make_trajectory(config, dtype)
+    postures = _postures(config, plant.robot, trajectory, dtype)
+    for field, robot in {"robot": plant.robot, "model": law.model}.items():
+        check_along(field, robot, postures, law.payload)
     names = Params._fields[Params._fields.index("payload_range") :]
     params = Params(
         plant=plant,
         trajectory=trajectory,
         law=law,
-        shield=make_shield(config, law, _postures(config, plant.robot, trajectory, dtype), dtype),
+        shield=make_shield(config, law, postures, dtype),
         **{name: jnp.asarray(getattr(config, name), dtype) for name in names},
     )
     return task, params

@@ -132,19 +132,30 @@ def read_csv(path: Path | str) -> Spline:
     """The trajectory in a CSV file: a line of headings, then in each line a time [s] and one position [rad] a joint."""
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            lines = [line for line in csv.reader(file) if line]
-        points = [[float(cell) for cell in line] for line in lines[1:]]
-        _check_lines(points)
+            points = _points([line for line in csv.reader(file) if line])
         return spline([point[0] for point in points], [point[1:] for point in points])
     except (OSError, ValueError, IndexError, csv.Error) as error:
         raise ValueError(f"{path} holds no trajectory: {error}") from None
 
 
-def _check_lines(points: Sequence[Sequence[float]]) -> None:
+def _points(lines: Sequence[Sequence[str]]) -> list[list[float]]:
+    """The numbers in the lines below the headings."""
+    if lines and all(map(_is_number, lines[0])):
+        raise ValueError(f"its first line must be headings, such as t,q1,q2; it is {','.join(lines[0])}")
+    points = [[float(cell) for cell in line] for line in lines[1:]]
     if len(points) < 2:
         raise ValueError("it must have a line of headings and at least two points below it")
     if len({len(point) for point in points}) > 1:
         raise ValueError("its lines have different numbers of cells")
+    return points
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 TRAJECTORIES.files[".csv"] = read_csv

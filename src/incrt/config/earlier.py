@@ -15,6 +15,11 @@ _GONE: Mapping[str, Mapping[str, Any]] = {
 """Fields that version 0.1 had, and the one value that stands for what is always so now."""
 
 
+def describes_task(settings: Mapping[str, Any]) -> bool:
+    """Whether they have the task of an arm, by the name of whichever version wrote them."""
+    return any(_RENAMED.get(name, name) == "task" for name in settings)
+
+
 def is_earlier(settings: Mapping[str, Any]) -> bool:
     """Whether version 0.1 wrote these settings."""
     return bool(settings.keys() & _RENAMED.keys())
@@ -38,7 +43,8 @@ def translated(settings: Mapping[str, Any]) -> dict[str, Any]:
         fields = dict(found.get(part, {}))
         for name, value in _GONE.get(part, {}).items():
             if fields.pop(name, value) != value:
-                raise ValueError(f"incrt 0.1 wrote it, with {part}.{name} other than {value!r}, which is no more")
+                other = f"{part}.{name} other than {value!r}"
+                raise ValueError(f"incrt 0.1 wrote it, with {other}, which version 0.2 no longer has")
         found[part] = fields
     found["task"] = translated_fields(found["task"])
     return found

@@ -12,7 +12,7 @@ from incrt.config.rules import (
     FLAG,
     FRACTION,
     NON_NEGATIVE,
-    PART,
+    UP_TO_ONE,
     Configuration,
     documented,
     one_of,
@@ -25,7 +25,7 @@ WITH_HEADS = ("runtime", "static")
 
 ENCODERS = (*WITH_HEADS, "deep", "gru", "lstm", "none")
 """From a context to features: heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last
-observation alone."""
+observation alone. What each name stands for is in :mod:`incrt.heads.encoders`; a test keeps the two lists equal."""
 
 SHARE_RULES = ("absolute", "relative")
 """When a head is weak: its share is below eps_prune (the paper's), or below eps_prune times the uniform share 1/K."""
@@ -88,14 +88,14 @@ class HeadsConfig(Configuration):
     trigger: Any = setting("paper", TRIGGERS.rule, "What decides at a check whether a head is grown or pruned.")
     k_min: int = setting(1, COUNT, "K_min: fewest active heads.")
     eps_grow: float = setting(0.1, NON_NEGATIVE, "How far the rank must exceed K, relative to K, to ask for a head.")
-    eps_prune: float = setting(1e-3, PART, "Share below which a head is weak; share says what it is relative to.")
+    eps_prune: float = setting(1e-3, UP_TO_ONE, "Share below which a head is weak; share says what it is relative to.")
     delta_grow: int = setting(3, COUNT, "Checks in a row that must ask for a head before one is grown.")
     delta_prune: int = setting(3, COUNT, "Checks in a row at which a head must be weak before it is pruned.")
     grace: int = setting(2000, COUNT, "Cooldown: fewest environment steps between two events.")
     share: str = setting("absolute", one_of(SHARE_RULES), "Which shares are weak: below eps_prune, or eps_prune/K.")
     check_every: int = setting(500, COUNT, "t_chk: environment steps between two checks.")
     tokens: int = setting(1000, COUNT, "N: contexts of which the rank is taken, the latest ones.")
-    alpha: float = setting(0.95, FRACTION, "Part of the sum of singular values that the rank must cover.")
+    alpha: float = setting(0.95, FRACTION, "Fraction of the sum of singular values that the rank must cover.")
     share_batch: int = setting(
         256, COUNT, "Contexts, drawn from replay, on which shares and certificates are measured."
     )

@@ -24,15 +24,20 @@ class Rule(Generic[T]):
 
     accepted: str
     settle: Callable[[str, Any], T]
+    one_a_joint: bool = False
+    """Whether the value is a list with one entry a joint; how many joints there are, no rule knows."""
 
     def __call__(self, name: str, value: Any) -> T:
         """The value as a field of this name keeps it; what is not accepted is a ValueError that names both."""
         return self.settle(name, value)
 
 
-def setting(default: Any, rule: Rule[Any], about: str, unit: str = "") -> Any:
-    """A field of a configuration: what it is by default, what it accepts, what it means, and in which unit."""
-    return dataclasses.field(default=default, metadata={"rule": rule, "about": about, "unit": unit})
+def setting(default: Any, rule: Rule[Any], about: str, unit: str = "", of: str | None = None) -> Any:
+    """A field of a configuration: what it is by default, what it accepts, what it means, and in which unit.
+
+    ``of`` names the robot or friction whose number it is; with another one it does not matter.
+    """
+    return dataclasses.field(default=default, metadata={"rule": rule, "about": about, "unit": unit, "of": of})
 
 
 @dataclass(frozen=True)
@@ -119,11 +124,11 @@ def _whole(words: str, accepts: Callable[[float], bool]) -> Rule[int]:
 
 
 _LIMIT = f" and <= {LARGEST:g}"
-ANY = _real("a number", lambda _: True)
+ANY = _real(f"a number >= {-LARGEST:g}{_LIMIT}", lambda _: True)
 POSITIVE = _real(f"a number > 0{_LIMIT}", lambda x: x > 0)
 NON_NEGATIVE = _real(f"a number >= 0{_LIMIT}", lambda x: x >= 0)
 FRACTION = _real("a number > 0 and < 1", lambda x: 0 < x < 1)
-PART = _real("a number > 0 and <= 1", lambda x: 0 < x <= 1)
+UP_TO_ONE = _real("a number > 0 and <= 1", lambda x: 0 < x <= 1)
 COUNT = _whole(f"a whole number >= 1{_LIMIT}", lambda x: x >= 1)
 INDEX = _whole(f"a whole number >= 0{_LIMIT}", lambda x: x >= 0)
 
@@ -150,7 +155,11 @@ def one_of(names: Sequence[str]) -> Rule[str]:
 
 def optional(rule: Rule[T]) -> Rule[T | None]:
     """What the rule accepts, or None."""
-    return Rule(f"{rule.accepted}, or None", lambda name, value: None if value is None else rule(name, value))
+
+    def settle(name: str, value: Any) -> T | None:
+        return None if value is None else rule(name, value)
+
+    return Rule(f"{rule.accepted}, or None", settle, rule.one_a_joint)
 
 
 def list_of(rule: Rule[T], words: str = "") -> Rule[tuple[T, ...]]:
@@ -169,7 +178,7 @@ def list_of(rule: Rule[T], words: str = "") -> Rule[tuple[T, ...]]:
 
 def per_joint(rule: Rule[float]) -> Rule[tuple[float, ...]]:
     """One number a joint."""
-    return list_of(rule, " with one entry a joint")
+    return dataclasses.replace(list_of(rule, " with one entry a joint"), one_a_joint=True)
 
 
 def _range(name: str, value: Any) -> tuple[float, ...]:

@@ -9,8 +9,8 @@ from incrt.config.rules import (
     FRACTION,
     INDEX,
     NON_NEGATIVE,
-    PART,
     POSITIVE,
+    UP_TO_ONE,
     Configuration,
     documented,
     list_of,
@@ -32,7 +32,9 @@ class SacConfig(Configuration):
     batch: int = setting(256, COUNT, "Transitions of one update.")
     learning_rate: float = setting(3e-4, POSITIVE, "Of actor, critic and temperature alike.")
     gamma: float = setting(0.99, FRACTION, "Discount factor.")
-    tau: float = setting(0.005, PART, "Part of the way that the target critic goes towards the critic at each update.")
+    tau: float = setting(
+        0.005, UP_TO_ONE, "Fraction of the way that the target critic goes towards the critic at each update."
+    )
     hidden: tuple[int, ...] = setting(
         (64, 64), list_of(COUNT), "Widths of the layers between features and outputs, of actor and critic alike."
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from incrt.config.registry import FRICTIONS, ROBOTS, TRAJECTORIES, description
+from incrt.config.registry import FRICTIONS, ROBOTS, TRAJECTORIES, description, file_digests
 from incrt.config.rules import (
     COUNT,
     FLAG,
@@ -29,9 +29,6 @@ SUCCESS_RMSE = 0.10
 
 TASK_PARTS = ("robot", "model", "friction", "trajectory")
 """The fields that hold a part, which may be of the user's own."""
-_PER_JOINT = ("eta_max", "torque_limit", "shield_friction")
-_OF_TWO_LINK = ("inertia", "payload_inertia")
-_OF_STRIBECK = ("coulomb", "breakaway", "viscous", "memory_gain")
 
 
 @documented
@@ -50,31 +47,41 @@ class TaskConfig(Configuration):
     dt: float = setting(0.01, POSITIVE, "Control interval.", "s")
     substeps: int = setting(2, COUNT, "Integration steps in one control interval.")
     inertia: tuple[float, ...] = setting(
-        (1.2, 0.6), per_joint(POSITIVE), "Of robot two_link: inertia of each joint without payload.", "kg m^2"
+        (1.2, 0.6),
+        per_joint(POSITIVE),
+        "Of robot two_link: inertia of each joint without payload.",
+        "kg m^2",
+        of="two_link",
     )
     payload_inertia: tuple[float, ...] = setting(
-        (0.8, 0.4), per_joint(NON_NEGATIVE), "Of robot two_link: inertia that one kilogram of payload adds.", "m^2"
+        (0.8, 0.4),
+        per_joint(NON_NEGATIVE),
+        "Of robot two_link: inertia that one kilogram of payload adds.",
+        "m^2",
+        of="two_link",
     )
     coulomb: tuple[float, ...] = setting(
-        (12.42, 8.28), per_joint(NON_NEGATIVE), "F_c: dry friction of a joint that slides fast.", "N m"
+        (12.42, 8.28), per_joint(NON_NEGATIVE), "F_c: dry friction of a joint that slides fast.", "N m", of="stribeck"
     )
     breakaway: tuple[float, ...] = setting(
         (18.63, 12.42),
         per_joint(NON_NEGATIVE),
         "F_s: torque below which a joint at rest stays at rest; at least F_c.",
         "N m",
+        of="stribeck",
     )
     stribeck_velocity: float = setting(
-        0.1, POSITIVE, "v_s: velocity scale on which dry friction falls from F_s to F_c.", "rad/s"
+        0.1, POSITIVE, "v_s: velocity scale on which dry friction falls from F_s to F_c.", "rad/s", of="stribeck"
     )
     viscous: tuple[float, ...] = setting(
-        (3.105, 2.07), per_joint(NON_NEGATIVE), "sigma: viscous friction.", "N m s/rad"
+        (3.105, 2.07), per_joint(NON_NEGATIVE), "sigma: viscous friction.", "N m s/rad", of="stribeck"
     )
     memory_gain: tuple[float, ...] = setting(
         (24.84, 20.7),
         per_joint(NON_NEGATIVE),
         "lambda_z: how strongly motion feeds the hidden state, dz/dt = -z/tau_z + lambda_z dq.",
         "N m/rad",
+        of="stribeck",
     )
 
     # --- the episode -----------------------------------------------------------------------------------------
@@ -147,10 +154,10 @@ class TaskConfig(Configuration):
     def check_relations(self) -> None:
         if self.dof == 0:
             raise ValueError("eta_max must have at least one entry, one a joint; got none")
-        for name in self._per_joint:
-            values = getattr(self, name)
+        for field in dataclasses.fields(self):
+            values = getattr(self, field.name) if self._has_one_a_joint(field) else None
             if values is not None and len(values) != self.dof:
-                raise ValueError(f"{name} must have {self.dof} entries, one a joint as eta_max; got {values!r}")
+                raise ValueError(f"{field.name} must have {self.dof} entries, one a joint as eta_max; got {values!r}")
         for name in ("k_d_range", "lam_range", "baseline_k_d", "baseline_lam"):
             self.by_joint(name)
         self._check_payloads()
@@ -174,11 +181,10 @@ class TaskConfig(Configuration):
             if not low <= value <= high:
                 raise ValueError(f"{name} must lie in {span} = [{low}, {high}], got {value!r}")
 
-    @property
-    def _per_joint(self) -> tuple[str, ...]:
-        """The fields that have one entry a joint; those of another robot's or friction's numbers do not matter."""
-        of_robot = _OF_TWO_LINK if "two_link" in (self.robot, self.model) else ()
-        return (*_PER_JOINT, *of_robot, *(_OF_STRIBECK if self.friction == "stribeck" else ()))
+    def _has_one_a_joint(self, field: dataclasses.Field[Any]) -> bool:
+        """Whether a field must have one entry a joint: the numbers of a robot or friction that is not here need not."""
+        of = field.metadata["of"]
+        return field.metadata["rule"].one_a_joint and (of is None or of in (self.robot, self.model, self.friction))
 
     def by_joint(self, name: str) -> tuple[Any, ...]:
         """A field that may be given for all joints at once, one entry a joint."""
@@ -206,8 +212,15 @@ class TaskConfig(Configuration):
 
     @property
     def memory_coverage(self) -> float:
-        """W dt / tau_z: the part of the memory horizon that a context sees. The paper's lower bound is 1."""
+        """W dt / tau_z: the fraction of the memory horizon that a context sees. The paper's lower bound is 1."""
         return self.window * self.dt / self.tau_z
+
+    def files(self) -> dict[str, str]:
+        """The files that its parts are made of, each with a digest of its content.
+
+        Equal configurations whose files differ are not the same task: what is kept by configuration is kept by both.
+        """
+        return file_digests(getattr(self, name) for name in TASK_PARTS)
 
     def to_json(self) -> dict[str, Any]:
         """Every field as JSON has it; an object of the user's own by its class and a digest of its numbers."""

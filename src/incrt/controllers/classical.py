@@ -28,7 +28,7 @@ class Constant(NamedTuple):
 
 
 class FeedForward(NamedTuple):
-    """A friction model without memory: eta = coulomb tanh(dq_d/v0) + viscous dq_d, along the reference.
+    """A friction model without memory: eta = coulomb tanh(dq_d/v0) + viscous dq_d, along the trajectory.
 
     What a policy does better than this need not be memory: it also sees payload, errors and the time.
     """
@@ -49,8 +49,8 @@ class FeedForward(NamedTuple):
 class OpenLoop(NamedTuple):
     """Plays a feed-forward by the clock: eta of each control step, the last one from then on.
 
-    Where every episode has the same reference and nearly the same start, the hidden state is nearly a function of time;
-    then this needs no memory, and knows nothing of any other reference.
+    Where every episode has the same trajectory and nearly the same start, the hidden state is nearly a function of
+    time; then this needs no memory, and knows nothing of any other trajectory.
     """
 
     gains: Gains

@@ -16,7 +16,7 @@ from jax import Array
 from incrt.arm.law import Gains
 from incrt.arm.task import Params, State, Task, make_task
 from incrt.config import SUCCESS_RMSE, TaskConfig
-from incrt.config.registry import refusing
+from incrt.config.registry import as_arrays, refusing
 from incrt.controllers.base import Controller, ControllerInput
 from incrt.heads.context import first_context, next_context
 
@@ -150,20 +150,24 @@ def evaluate(config: TaskConfig, controller: Controller) -> tuple[Evaluation, Ro
     """Evaluate a controller as the configuration says; also gives the rollouts behind the metrics."""
     task, params = make_task(config)
     keys, payloads = evaluation_draws(config)
-    check_controller(task, params, controller)
-    recorded = rollouts(task, params, controller, keys, payloads)
+    recorded = rollouts(task, params, make_controller(task, params, controller), keys, payloads)
     return summarise(config, recorded, params.law.torque_limit), recorded
 
 
-def check_controller(task: Task, params: Params, controller: Controller) -> None:
-    """Refuse what is no controller, or gives something else than gains or a torque, by a sentence."""
-    leaves = jax.tree.leaves(controller)
-    has_both = all(callable(getattr(controller, name, None)) for name in ("start", "act"))
-    if not has_both or not all(isinstance(leaf, Array) for leaf in leaves):
+def with_arrays(params: Params, controller: Controller) -> Controller:
+    """A controller with its numbers as arrays of the task's precision; what cannot be one is refused."""
+    if not all(callable(getattr(controller, name, None)) for name in ("start", "act")):
         raise ValueError(
-            "controller must have start and act and be a pytree of JAX arrays, such as a NamedTuple "
+            "controller must have start and act and be a pytree of arrays, such as a NamedTuple "
             f"(see incrt.controllers.base.Controller); got {type(controller).__name__}"
         )
+    cast: Controller = as_arrays("controller", controller, params.plant.dt.dtype)
+    return cast
+
+
+def make_controller(task: Task, params: Params, controller: Controller) -> Controller:
+    """A controller with its numbers as arrays; one that gives something else than gains or a torque is refused."""
+    controller = with_arrays(params, controller)
 
     def act(key: Array) -> Any:
         _, state = task.reset_env(key, params)
@@ -185,10 +189,15 @@ def check_controller(task: Task, params: Params, controller: Controller) -> None
             raise ValueError(
                 f"act of {name} must give Gains or a torque with numbers of shape ({n},); {part} has {given}"
             )
-    if jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), memory) != jax.tree.map(
-        lambda leaf: (leaf.shape, leaf.dtype), after
-    ):
-        raise ValueError(f"start and act of {name} must give memories of the same arrays, got {memory} and {after}")
+    kinds = [
+        (jax.tree.structure(each), [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(each)])
+        for each in (memory, after)
+    ]
+    if kinds[0] != kinds[1]:
+        raise ValueError(
+            f"start and act of {name} must give memories of the same types and arrays, got {memory} and {after}"
+        )
+    return controller
 
 
 def evaluate_policy(config: TaskConfig, policy: Policy) -> tuple[Evaluation, Rollout]:

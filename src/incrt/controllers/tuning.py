@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,13 +26,15 @@ from incrt.config.registry import description
 from incrt.config.rules import COUNT, one_of
 from incrt.controllers.base import Controller
 from incrt.controllers.classical import Adaptive, Clairvoyant, Constant, FeedForward, Observer, OpenLoop
-from incrt.controllers.evaluation import check_controller, evaluation_draws, rmse, rollouts
+from incrt.controllers.evaluation import evaluation_draws, make_controller, rmse, rollouts, with_arrays
 from incrt.controllers.search import Minimum, minimise
 from incrt.storage.atomic import write_whole
 from incrt.storage.cache import cache_folder
 
 Build = Callable[[Params, Gains, Array], Controller]
 """Turns a point of [-1, 1]^dim into a controller of one form, given the gains that it keeps."""
+Make = Callable[[TaskConfig, Task, Params, Gains], Controller]
+"""Makes a controller with nothing of its own to tune, given the gains that it keeps."""
 
 
 class Family(NamedTuple):
@@ -52,13 +54,13 @@ def reference_controller(name: str, config: TaskConfig) -> Controller:
         lam=jnp.asarray(config.by_joint("baseline_lam"), lower.lam.dtype),
         eta=jnp.zeros_like(lower.eta),
     )
-    if name == "baseline":
-        return Constant(gains)
-    if name != "best_constant":  # these keep the K_d and Lambda of the best constant, and choose eta themselves
-        gains = params.law.box.from_unit(_tuned_point("best_constant", config, task, params, gains))
-    if name == "open_loop":
-        return OpenLoop(gains, _rehearsed(config, task, params))
-    return FAMILIES[name].build(params, gains, _tuned_point(name, config, task, params, gains))
+    if name not in {"baseline", "best_constant"}:
+        # The others keep the K_d and Lambda of the best constant, and choose eta themselves.
+        gains = params.law.box.from_unit(_tuned_point("best_constant", _CONSTANTS, config, task, params, gains))
+    form = _FORMS[name]
+    if isinstance(form, Family):
+        return form.build(params, gains, _tuned_point(name, form, config, task, params, gains))
+    return form(config, task, params, gains)
 
 
 def tune(config: TaskConfig, build: Callable[[Params, Array], Controller], dim: int) -> Controller:
@@ -68,15 +70,24 @@ def tune(config: TaskConfig, build: Callable[[Params, Array], Controller], dim: 
     """
     dim = COUNT("dim", dim)
     task, params = make_task(config)
-    check_controller(task, params, build(params, jnp.zeros(dim)))
-    found = _search(config, task, params, lambda params, _, point: build(params, point), (), dim)
-    return build(params, jnp.asarray(found.point))
+    make_controller(task, params, build(params, jnp.zeros(dim)))  # refuses what is wrong before the search
+
+    def built(params: Params, _: Any, point: Array) -> Controller:
+        return with_arrays(params, build(params, point))
+
+    found = _search(config, task, params, built, (), dim)
+    return built(params, (), jnp.asarray(found.point))
 
 
-def _rehearsed(config: TaskConfig, task: Task, params: Params) -> Array:
-    """What the clairvoyant feeds forward at each step, mean over the rollouts of the evaluation."""
+def _baseline(config: TaskConfig, task: Task, params: Params, gains: Gains) -> Constant:
+    del config, task, params
+    return Constant(gains)
+
+
+def _open_loop(config: TaskConfig, task: Task, params: Params, gains: Gains) -> OpenLoop:
+    """Plays what the clairvoyant feeds forward at each step, mean over the rollouts of the evaluation."""
     found = rollouts(task, params, reference_controller("clairvoyant", config), *evaluation_draws(config))
-    return jnp.mean(found.gains.eta, 0)
+    return OpenLoop(gains, jnp.mean(found.gains.eta, 0))
 
 
 def _constant(params: Params, gains: Gains, x: Array) -> Constant:
@@ -120,22 +131,26 @@ def _spread(x: Array, low: float, high: float) -> Array:
     return low * (high / low) ** ((x + 1) / 2)
 
 
-FAMILIES = {
-    "best_constant": Family(_constant, lambda n: 3 * n),
+_CONSTANTS = Family(_constant, lambda n: 3 * n)
+
+_FORMS: Mapping[str, Family | Make] = {
+    "baseline": _baseline,
+    "best_constant": _CONSTANTS,
     "feedforward": Family(_feedforward, lambda n: 2 * n),
+    "open_loop": _open_loop,
     "adaptive": Family(_adaptive, lambda _: 5),
     "observer": Family(_observer, lambda _: 1),
     "clairvoyant": Family(_clairvoyant, lambda _: 1),
 }
-"""The controllers that are tuned; one more line here is one more controller in every table."""
+"""The least informed first; one more line here is one more row of ``incrt baselines`` and beside every study."""
 
-CONTROLLERS = ("baseline", "best_constant", "feedforward", "open_loop", "adaptive", "observer", "clairvoyant")
-"""The reference controllers, the least informed first; other programs read these rows of ``incrt baselines``."""
+CONTROLLERS = tuple(_FORMS)
+"""The reference controllers by name, the least informed first; other programs read these rows of ``incrt baselines``.
+"""
 
 
-def _tuned_point(name: str, config: TaskConfig, task: Task, params: Params, gains: Gains) -> Array:
+def _tuned_point(name: str, family: Family, config: TaskConfig, task: Task, params: Params, gains: Gains) -> Array:
     """The best point of a family, from the cache where it is known."""
-    family = FAMILIES[name]
     dim = family.dim(task.dof)
     path = cache_folder() / f"{name}-{_digest(config, params)}.json"
     try:

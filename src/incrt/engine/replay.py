@@ -3,7 +3,7 @@
 A record is one step of an episode: its observation, what was done there and what it brought. The observation after the
 last step has a record too, whose action was never taken, so a record's successor is always the next one. A record knows
 its age, the steps since its episode began, so a window never reaches into the episode before: where it would, the
-first observation fills it, as at the start of an episode (:func:`incrt.arm.task.first_context`).
+first observation fills it, as at the start of an episode (:func:`incrt.heads.context.first_context`).
 
 Actions are kept in ten bits each. :func:`quantised` brings an action onto that grid before it is taken, so what is
 stored is what was done.

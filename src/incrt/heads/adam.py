@@ -14,8 +14,11 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from incrt.config.rules import FRACTION, NON_NEGATIVE, POSITIVE
+from incrt.config.rules import NON_NEGATIVE
 from incrt.heads.attention import Heads, head_slots, map_heads
+
+_B1, _B2, _EPS = 0.9, 0.999, 1e-8
+"""Decay of the first and of the second moments, and what keeps the quotient finite: the values of PyTorch and optax."""
 
 
 class AdamState(NamedTuple):
@@ -31,10 +34,9 @@ class AdamState(NamedTuple):
     """Second moments, shaped like the parameters."""
 
 
-def adam(learning_rate: float, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> optax.GradientTransformation:
+def adam(learning_rate: float) -> optax.GradientTransformation:
     """The optimiser, as optax has it: ``init(params)`` and ``update(gradients, state)``."""
-    learning_rate, eps = NON_NEGATIVE("learning_rate", learning_rate), POSITIVE("eps", eps)
-    b1, b2 = FRACTION("b1", b1), FRACTION("b2", b2)
+    learning_rate = NON_NEGATIVE("learning_rate", learning_rate)
 
     def init(params: Any) -> AdamState:
         zeros = jax.tree.map(jnp.zeros_like, params)
@@ -43,11 +45,11 @@ def adam(learning_rate: float, b1: float = 0.9, b2: float = 0.999, eps: float = 
     def update(gradients: Any, state: AdamState, params: Any = None) -> tuple[Any, AdamState]:
         del params
         steps, head_steps = state.steps + 1, state.head_steps + 1
-        mu = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, state.mu, gradients)
-        nu = jax.tree.map(lambda v, g: b2 * v + (1 - b2) * g * g, state.nu, gradients)
+        mu = jax.tree.map(lambda m, g: _B1 * m + (1 - _B1) * g, state.mu, gradients)
+        nu = jax.tree.map(lambda v, g: _B2 * v + (1 - _B2) * g * g, state.nu, gradients)
 
         def step(t: Array, m: Array, v: Array) -> Array:
-            return -learning_rate * (m / _missing(b1, t)) / (jnp.sqrt(v / _missing(b2, t)) + eps)
+            return -learning_rate * (m / _missing(_B1, t)) / (jnp.sqrt(v / _missing(_B2, t)) + _EPS)
 
         def heads_step(m: Heads, v: Heads) -> Heads:
             return Heads(*(step(head_steps[:, None, None], *moments) for moments in zip(m, v, strict=True)))
