@@ -148,14 +148,6 @@ def test_nothing_half_built_is_left_of_runs_whose_triggers_answer_nonsense_at_on
     assert not list(tmp_path.iterdir())
 
 
-def test_folders_that_were_made_for_a_training_go_where_another_one_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "notes.txt").touch()
-    with pytest.raises(ValueError, match=r"other is not empty and has no config\.json"):
-        train([make_job(tmp_path / name, RUN) for name in ("run", "other")], "cpu")
-    assert [each.name for each in tmp_path.iterdir()] == ["other"]
-
-
 def test_a_run_that_was_killed_before_its_first_checkpoint_makes_room_for_another(tmp_path: Path) -> None:
     job = make_job(tmp_path / "run", RUN.replace(heads={"trigger": Nonsense()}))
     folder = RunFolder(job.folder, job.run, job.about, pytest.fail)

@@ -5,6 +5,7 @@ configuration, the command line and the documents' table of settings are made of
 """
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
@@ -62,6 +63,10 @@ class Configuration:
         """A copy with the given fields changed; an unknown field is refused by name."""
         check_fields(type(self), changes)
         return dataclasses.replace(self, **changes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field as JSON has it."""
+        return dict(json.loads(json.dumps(dataclasses.asdict(self))))
 
 
 def check_fields(configuration: type[Configuration], names: Iterable[str]) -> None:

@@ -1,7 +1,6 @@
 """One run: its task, its encoder, when heads come and go, how it learns, and its seed."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -66,8 +65,7 @@ class RunConfig(Configuration):
 
     def to_json(self) -> dict[str, Any]:
         """The parts by name, each with every field, as JSON has them; the seed is not among them."""
-        parts = {"encoder": dataclasses.asdict(self.encoder), "sac": dataclasses.asdict(self.sac)}
-        return dict(json.loads(json.dumps({"task": self.task.to_json(), "heads": self.heads.to_json(), **parts})))
+        return {name: getattr(self, name).to_json() for name in ("task", "heads", "encoder", "sac")}
 
 
 def _part(name: str, kind: type[Configuration], before: Configuration, value: Any) -> Configuration:

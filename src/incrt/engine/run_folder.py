@@ -6,7 +6,6 @@ takes to go on.
 """
 
 import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -57,11 +56,7 @@ class RunFolder:
         """What config.json said when the folder was taken."""
         self._found: tuple[Checkpoint, Mapping[str, int]] | None = None
         """The run as it stood then, and the lengths of its logs."""
-        settings = {
-            "encoder": dataclasses.asdict(run.encoder),
-            "heads": run.heads.to_json(),
-            "sac": dataclasses.asdict(run.sac),
-        }
+        settings = {name: getattr(run, name).to_json() for name in ("encoder", "heads", "sac")}
         environment = {"environment": {"kind": type(run.environment).__name__, "params": _digest(run.params)}}
         try:
             self._about = json.loads(

@@ -140,7 +140,8 @@ class RuntimeHeads(BaseCallback):
                 f"the policy has the heads {self.networks.mask}, but model.runtime_heads remembers "
                 f"{memory.heads_state.mask}: they are of different trainings; del model.runtime_heads forgets it"
             )
-        if type(make_trigger(memory.config)).__qualname__ != type(self.trigger).__qualname__:
+        before, now = (type(each) for each in (make_trigger(memory.config), self.trigger))
+        if (before.__module__, before.__qualname__) != (now.__module__, now.__qualname__):
             memory.heads_state = replace(memory.heads_state, state=None)  # another trigger cannot read it
         memory.config = self.config
         memory.recent = deque(memory.recent, maxlen=self.config.tokens)

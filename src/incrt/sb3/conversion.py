@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +145,11 @@ def save_policy(model: BaseAlgorithm, folder: Path | str, task: TaskConfig | Non
     about = {
         "seed": model.seed,
         "window": task.window,
-        "encoder": asdict(learned.encoder.config),
+        "encoder": learned.encoder.config.to_json(),
         "heads": (HeadsConfig() if memory is None else memory.config).to_json(),
-        "sac": asdict(settings_of(model, steps)),
+        "sac": settings_of(model, steps).to_json(),
         "task": task.to_json(),
+        "files": task.files(),
         "algorithm": f"SB3 {type(model).__name__}",
         "made_by": [{"from_step": 0, **made_by(str(model.device), ("torch", "stable_baselines3", "numpy"))}],
     }
