@@ -37,7 +37,7 @@ class TrainedRun(NamedTuple):
     conclusion: dict[str, Any]
     """What training came to: steps, heads, events, certificates, or the cause of a failure."""
     changed: tuple[str, ...] = ()
-    """Files of the user's own that have changed since it was trained: what they say now may be another task."""
+    """Files that its task is made of and that have changed since it was trained: they may make another task now."""
 
 
 def find_runs(path: Path) -> list[TrainedRun]:
@@ -68,8 +68,8 @@ def _read(folder: Path) -> TrainedRun:
         seed = about["seed"]
         kind = RunConfig if about.get("algorithm") is None else UncheckedRun
         config = read_settings(about, kind) if seed is None else read_settings(about, kind, seed=seed)
-        files = config.files()
-        changed = tuple(name for name, digest in about.get("files", {}).items() if files.get(name) != digest)
+        before = about.get("files", {})
+        changed = tuple(name for name, digest in config.task.files().items() if before.get(name, digest) != digest)
         concluded = _concluded(folder / "conclusion.json")
         return TrainedRun(folder, seed, config, about.get("algorithm"), concluded, changed)
     except (KeyError, TypeError, ValueError) as error:

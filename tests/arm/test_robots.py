@@ -136,7 +136,7 @@ def test_a_robot_that_is_no_number_along_the_trajectory_is_refused_by_name(field
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("    home = jnp.zeros(2)", "the robot cannot be used .AttributeError: .*has no attribute 'dof'"),
+        ("    home = jnp.zeros(2)", "dof of the robot must be a number, got None"),
         ("    dof, home, torque_limit = 2, jnp.zeros(2), jnp.ones(2)\n    size = undefined", "cannot be loaded"),
     ],
 )

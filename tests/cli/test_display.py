@@ -13,7 +13,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from incrt.cli import display as display_module
 from incrt.cli.display import Display
-from incrt.cli.study import _saying_so
 from incrt.engine.population import News
 from incrt.engine.progress import Failure, Metrics, Progress, Report, first_progress, summarise
 from incrt.engine.step import Record
@@ -158,10 +157,3 @@ def test_runs_that_are_over_are_counted() -> None:
     with Display([Path("seed-1"), Path("seed-2")], Console(file=text, width=200), tensorboard=False) as display:
         display.update(population(at(STEPS), at(0)), News([], []))
     assert lines_of(text) == ["1 of 2 runs are trained already", "training 1 run; compiling comes first"]
-
-
-def test_that_a_study_is_being_stopped_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
-    answers = iter((False, True, True))
-    stop = _saying_so(lambda: next(answers))
-    assert [stop(), stop(), stop()] == [False, True, True]
-    assert capsys.readouterr().err.count("stopping at the next check") == 1

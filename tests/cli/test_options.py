@@ -35,9 +35,23 @@ def test_a_text_sets_one_field_and_nothing_else(text: str, part: str, field: str
     assert found != RunConfig()
 
 
-def test_the_later_of_two_texts_counts_and_relations_are_checked_in_the_end() -> None:
-    found = with_settings(RunConfig(), ["heads.check_every=3000", "heads.grace=4000", "sac.gamma=0.9", "sac.gamma=0.8"])
-    assert (found.heads.check_every, found.heads.grace, found.sac.gamma) == (3000, 4000, 0.8)
+def test_relations_are_checked_in_the_end() -> None:
+    found = with_settings(RunConfig(), ["heads.check_every=3000", "heads.grace=4000"])
+    assert (found.heads.check_every, found.heads.grace) == (3000, 4000)
+
+
+def test_a_field_is_not_set_twice() -> None:
+    with pytest.raises(ValueError, match=r"--set sac\.gamma=0\.8: this field is set twice"):
+        with_settings(RunConfig(), ["sac.gamma=0.9", "sac.gamma=0.8"])
+
+
+def test_an_option_that_is_given_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """The parser would take the second and lose the first unseen."""
+    with pytest.raises(SystemExit):
+        main(["train", "--out", "nowhere", "--set", "task.delay=1", "--set=task.dt=0.02"])
+    assert (
+        "incrt: --set is given twice; an option that takes several values is followed by all" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +184,9 @@ def test_a_robot_of_ones_own_and_what_must_fit_it_are_set_at_once(tmp_path: Path
     texts = tuple(f"task.{name}=[3, 2, 1]" for name in three)
     task = Train(out=tmp_path, robot="my_arm.py:Arm", set=texts).config().task
     assert (task.robot, task.dof, task.coulomb) == ("my_arm.py:Arm", 3, (3.0, 2.0, 1.0))
-    with pytest.raises(ValueError, match="inertia must have 3 entries"):
+    with pytest.raises(
+        ValueError, match="inertia, payload_inertia must have 3 entries, one a joint as eta_max; got iner"
+    ):
         Train(out=tmp_path, set=texts).config()
 
 

@@ -171,22 +171,26 @@ def test_a_run_whose_trigger_was_an_object_is_read_and_its_trigger_is_gone(tmp_p
 
 
 def test_a_file_of_the_users_own_that_has_changed_since_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
+    file, motion = tmp_path / "mine.py", tmp_path / "motion.csv"
     text = (
         "from incrt.heads.triggers import Decision\n"
         "class Mine:\n    def decide(self, signals, state):\n        return Decision('noop', 'never'), state\n"
     )
     file.write_text(text)
-    config = RUN.replace(heads={"trigger": f"{file}:Mine"})
-    train([make_job(tmp_path / "run", config)], "cpu", warn=pytest.fail)
-    assert find_runs(tmp_path / "run")[0].changed == ()
-    train([make_job(tmp_path / "run", config)], "cpu", warn=pytest.fail)
-    file.write_text(f"# {text}\n{text}")
-    assert find_runs(tmp_path / "run")[0].changed == (str(file),)
+    motion.write_text("t,q1,q2\n0,0,0\n1,0.1,0\n")
+    config = RUN.replace(task={"trajectory": str(motion)}, heads={"trigger": f"{file}:Mine"})
+    for _ in range(2):
+        train([make_job(tmp_path / "run", config)], "cpu", warn=pytest.fail)
+        assert find_runs(tmp_path / "run")[0].changed == ()
+    file.write_text(f"# changed\n{text}")
+    motion.write_text("t,q1,q2\n0,0,0\n1,0.1,0 \n")
     said: list[str] = []
-    train([make_job(tmp_path / "run", config)], "cpu", warn=said.append)
-    assert said == [f"{file} has changed since the run in {tmp_path / 'run'} was begun"]
-    assert find_runs(tmp_path / "run")[0].changed == (str(file),)  # nothing was trained with what it says now
+    for _ in range(2):
+        assert find_runs(tmp_path / "run")[0].changed == (str(motion),)  # its trigger has no part in an evaluation
+        train(
+            [make_job(tmp_path / "run", config)], "cpu", warn=said.append
+        )  # nothing is trained with what they say now
+    assert said == 2 * [f"{name} has changed since the run in {tmp_path / 'run'} was begun" for name in (file, motion)]
 
 
 def test_own_code_may_import_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

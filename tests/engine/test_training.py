@@ -104,11 +104,13 @@ def test_a_second_signal_acts_as_it_always_does() -> None:
 
 
 @pytest.mark.usefixtures("hears_signals")
-def test_a_signal_is_heard_by_all_that_wait_for_one() -> None:
-    with until_signalled() as stop:
+def test_a_signal_is_heard_by_all_that_wait_for_one_and_answered_at_once() -> None:
+    answers = []
+    with until_signalled(lambda: answers.append("heard")) as stop:
         with until_signalled() as stop_within:
             os.kill(os.getpid(), signal.SIGINT)
             assert stop_within()
+            assert answers == ["heard"]
         assert stop()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)

@@ -88,7 +88,7 @@ def check_along(field: str, robot: Robot, postures: Array, payload: Array) -> No
 
 def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
     """Refuse a robot that has other joints than the task, or a mass matrix that no body has."""
-    if COUNT(f"dof of the {field}", robot.dof) != config.dof:
+    if COUNT(f"dof of the {field}", getattr(robot, "dof", None)) != config.dof:
         raise ValueError(f"{field} has {robot.dof} joints, but eta_max has {config.dof} entries, one a joint")
     n = robot.dof
     home = home_of(robot, dtype)

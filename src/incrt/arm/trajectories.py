@@ -132,22 +132,24 @@ def read_csv(path: Path | str) -> Spline:
     """The trajectory in a CSV file: a line of headings, then in each line a time [s] and one position [rad] a joint."""
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            points = _points([line for line in csv.reader(file) if line])
+            reader = csv.reader(file)
+            points = _points([(reader.line_num, line) for line in reader if line])
         return spline([point[0] for point in points], [point[1:] for point in points])
     except (OSError, ValueError, IndexError, csv.Error) as error:
         raise ValueError(f"{path} holds no trajectory: {error}") from None
 
 
-def _points(lines: Sequence[Sequence[str]]) -> list[list[float]]:
-    """The numbers in the lines below the headings."""
-    if lines and all(map(_is_number, lines[0])):
-        raise ValueError(f"its first line must be headings, such as t,q1,q2; it is {','.join(lines[0])}")
-    points = [[float(cell) for cell in line] for line in lines[1:]]
-    if len(points) < 2:
+def _points(lines: Sequence[tuple[int, Sequence[str]]]) -> list[list[float]]:
+    """The numbers in the lines below the headings; each line comes with its number in the file."""
+    if len(lines) < 3:
         raise ValueError("it must have a line of headings and at least two points below it")
-    if len({len(point) for point in points}) > 1:
-        raise ValueError("its lines have different numbers of cells")
-    return points
+    (_, headings), *points = lines
+    if all(map(_is_number, headings)):
+        raise ValueError(f"its first line must be headings, such as t,q1,q2; it is {','.join(headings)}")
+    for number, cells in points:
+        if len(cells) != len(headings) or not all(map(_is_number, cells)):
+            raise ValueError(f"line {number} must have {len(headings)} numbers between commas; it is {','.join(cells)}")
+    return [[float(cell) for cell in cells] for _, cells in points]
 
 
 def _is_number(cell: str) -> bool:

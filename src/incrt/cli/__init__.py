@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if list(sys.argv[1:] if arguments is None else arguments) == ["--version"]:
         sys.stdout.write(f"incrt {__version__}\n")
         return
+    _refuse_repeated(sys.argv[1:] if arguments is None else arguments)
     command = tyro.extras.subcommand_cli_from_dict(
         _COMMANDS,
         prog="incrt",
@@ -52,6 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a third would meet threads of the device on their way out
         log.print("incrt: interrupted; what was saved so far is kept")
         sys.exit(_INTERRUPTED)
+
+
+def _refuse_repeated(arguments: Sequence[str]) -> None:
+    """Of an option that is given twice the parser takes the last, and the values of the first would be lost unseen."""
+    options = [each.partition("=")[0].replace("_", "-") for each in arguments if each.startswith("--")]
+    if repeated := sorted({option for option in options if options.count(option) > 1}):
+        log.print(
+            f"incrt: {', '.join(repeated)} is given twice; an option that takes several values is followed by all"
+        )
+        sys.exit(2)
 
 
 def program() -> None:

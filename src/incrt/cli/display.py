@@ -140,7 +140,9 @@ class _Board:
             from tensorboard.compat.proto import event_pb2, summary_pb2
             from tensorboard.summary.writer.event_file_writer import EventFileWriter
         except ImportError as error:
-            raise ValueError(f"--tensorboard needs TensorBoard: pip install tensorboard ({error})") from None
+            raise ValueError(
+                f"--tensorboard needs the extra tensorboard: pip install incrt[tensorboard] ({error})"
+            ) from None
         self._event, self._summary = event_pb2, summary_pb2
         self._open: Callable[[], Any] = partial(EventFileWriter, str(folder / TENSORBOARD))
         self._writer: Any = None

@@ -12,7 +12,7 @@ from rich.console import Console
 from incrt.arm.task import make_task
 from incrt.cli.figures import draw_run
 from incrt.cli.options import Conditions
-from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_folder, print_json
+from incrt.cli.terminal import COLUMNS, MEANINGS, cell, log, new_table, prepare_folder, print_json, saying
 from incrt.runs import (
     COMPARED,
     TrainedRun,
@@ -73,10 +73,10 @@ def evaluated(
     for run in runs:
         config = run.config.task.replace(**conditions)
         if config not in beside:
-            with log.status(f"tau_z = {config.tau_z:g} s: references"):
+            with saying(f"tau_z = {config.tau_z:g} s: reference controllers, tuned anew for a task that is new"):
                 found = {name: reference_evaluation(name, run.config.task, config)[0] for name in COMPARED}
             beside[config] = reference_rows({"tau_z": config.tau_z}, found)
-        with log.status(f"evaluating {run.folder.name}"):
+        with saying(f"evaluating {run.folder.name}"):
             figures, recorded = evaluate_run(run, **conditions)
             if not conditions:
                 write_evaluation(run, figures)

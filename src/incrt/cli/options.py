@@ -75,7 +75,7 @@ def with_settings(
     ``options`` are by part the fields that have an option of their own, and what it says: None where it was not given.
     Of one field two values would contradict each other. All fields change at once: a robot and what must fit it.
     """
-    changes = {part: given(**fields) for part, fields in (options or {}).items()}
+    changes: dict[str, dict[str, Any]] = {}
     for text in assignments:
         name, equals, value = text.partition("=")
         part, dot, field = name.strip().partition(".")
@@ -83,8 +83,12 @@ def with_settings(
             raise ValueError(f"--set takes PART.FIELD=VALUE with a part among {', '.join(PARTS)}; got {text!r}")
         if field in (options or {}).get(part, {}):
             raise ValueError(f"--set {text}: this field has an option of its own, --{field.replace('_', '-')}")
+        if field in changes.get(part, {}):
+            raise ValueError(f"--set {text}: this field is set twice")
         try:
             changes.setdefault(part, {})[field] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"--set {text}: {error}; texts stand in quotes, lists in brackets") from None
+    for part, fields in (options or {}).items():
+        changes.setdefault(part, {}).update(given(**fields))
     return config.replace(**changes)

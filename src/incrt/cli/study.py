@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from rich.console import Console
 
 from incrt.cli.options import DEVICE, PRESET
 from incrt.cli.study_display import StudyDisplay, failure_lines, standing_rows, status_table
-from incrt.cli.terminal import log, new_table, print_json
+from incrt.cli.terminal import log, new_table, print_json, say_stopping
 from incrt.config import RunConfig, format_seeds, parse_seeds
 from incrt.config.rules import COUNT
 from incrt.engine.population import usable_cores
@@ -90,9 +90,9 @@ class RunStudy:
                 log.print(f"seeds that were asked for before stay in the study: {format_seeds(study.seeds)}")
             seeds = study.seeds if self.seeds is None else asked
             plan = [run for run in store.planned(study) if run.cell in cells and run.seed in seeds]
-            with StudyDisplay(study, plan, log) as display, until_signalled() as stop:
+            with StudyDisplay(study, plan, log) as display, until_signalled(say_stopping) as stop:
                 result = Schedule(store, study, plan, backend, how).run(
-                    display.update, _saying_so(stop), lambda text: log.print(text, markup=False, soft_wrap=True)
+                    display.update, stop, lambda text: log.print(text, markup=False, soft_wrap=True)
                 )
         finally:
             backend.close()
@@ -145,23 +145,6 @@ class RunStudy:
         if result.failed:
             raise SystemExit(1)
         log.print(f"incrt report {self.out} makes the report", markup=False, soft_wrap=True)
-
-
-def _saying_so(stop: Callable[[], bool]) -> Callable[[], bool]:
-    """The same, and once it is true it has been said: to save takes some seconds."""
-    said = False
-
-    def asked() -> bool:
-        nonlocal said
-        if stop() and not said:
-            said = True
-            log.print(
-                "stopping at the next check, when what was done is saved; a second Ctrl-C does not wait for that",
-                soft_wrap=True,
-            )
-        return said
-
-    return asked
 
 
 def _try_own_parts(study: Study) -> None:

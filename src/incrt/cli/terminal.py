@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -10,11 +11,27 @@ from typing import Any, Self
 from rich import box
 from rich.console import Console, Group
 from rich.live import Live
+from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 log = Console(stderr=True, highlight=False)
+
+
+def say_stopping() -> None:
+    """Answer Ctrl-C."""
+    words = "stopping at the next check, when what was done is saved; a second Ctrl-C does not wait for that"
+    log.print(words, soft_wrap=True)
+
+
+@contextmanager
+def saying(words: str) -> Iterator[None]:
+    """While something takes its time: a status on a terminal, a line elsewhere."""
+    if not log.is_terminal:
+        log.print(words, markup=False, soft_wrap=True)
+    with log.status(escape(words)):
+        yield
 
 
 def print_json(value: Any) -> None:

@@ -7,10 +7,10 @@ from typing import Annotated
 from incrt.cli.display import Display
 from incrt.cli.evaluate import evaluated, print_results
 from incrt.cli.options import AS_PRESET, DEVICE, PRESET, TaskOptions, shown, with_settings
-from incrt.cli.terminal import log, prepare_folder, print_json
+from incrt.cli.terminal import log, prepare_folder, print_json, say_stopping
 from incrt.config import EncoderConfig, HeadsConfig, RunConfig, SacConfig, TaskConfig, parse_seeds, preset
 from incrt.config.heads import WITH_HEADS
-from incrt.engine.training import Job, make_job, train
+from incrt.engine.training import Job, make_job, train, until_signalled
 from incrt.runs import find_runs
 from incrt.storage.cache import keep_compiled
 
@@ -58,7 +58,8 @@ class Train(TaskOptions):
         if self.figures is not None:
             prepare_folder(self.figures)
         keep_compiled()
-        with Display([job.folder for job in jobs], log, tensorboard=self.tensorboard) as display:
+        folders = [job.folder for job in jobs]
+        with Display(folders, log, tensorboard=self.tensorboard) as display, until_signalled(say_stopping):
             progress = train(jobs, self.device, self.save_every, display.update, display.warn)
         if not all(each.finished for each in progress):
             done = min(each.step for each in progress)

@@ -155,6 +155,9 @@ def load(kind: str, reference: str) -> Any:
                 names = vars(importlib.import_module(home))
         found = names.get(name)
         part = found() if inspect.isclass(found) or inspect.isfunction(found) else found
+    except FileNotFoundError as error:
+        where = f"there is no file {error.filename}, seen from {Path.cwd()}"
+        raise ValueError(f"{kind} {reference!r} cannot be loaded: {where}") from error
     except Exception as error:  # whatever the user's own code raises
         raise ValueError(f"{kind} {reference!r} cannot be loaded ({type(error).__name__}: {error})") from error
     if part is None:

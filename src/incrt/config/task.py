@@ -154,10 +154,13 @@ class TaskConfig(Configuration):
     def check_relations(self) -> None:
         if self.dof == 0:
             raise ValueError("eta_max must have at least one entry, one a joint; got none")
-        for field in dataclasses.fields(self):
-            values = getattr(self, field.name) if self._has_one_a_joint(field) else None
-            if values is not None and len(values) != self.dof:
-                raise ValueError(f"{field.name} must have {self.dof} entries, one a joint as eta_max; got {values!r}")
+        one_a_joint = {
+            field.name: getattr(self, field.name) for field in dataclasses.fields(self) if self._has_one_a_joint(field)
+        }
+        wrong = {name: values for name, values in one_a_joint.items() if values is not None and len(values) != self.dof}
+        if wrong:  # all of them at once: with another number of joints there are many
+            got = ", ".join(f"{name} {values!r}" for name, values in wrong.items())
+            raise ValueError(f"{', '.join(wrong)} must have {self.dof} entries, one a joint as eta_max; got {got}")
         for name in ("k_d_range", "lam_range", "baseline_k_d", "baseline_lam"):
             self.by_joint(name)
         self._check_payloads()

@@ -71,7 +71,7 @@ class Stack:
         checks: dict[int, Check] = {}
 
         def refuse(i: int, error: ValueError) -> None:
-            self.members[i].refused = error
+            self.members[i].refused = ValueError(f"step {step}: {error}")
 
         for i, (check, heads_state) in check_runs(step, runs, partial(self._measure, seen), self._act, refuse).items():
             self.members[i].note(check, heads_state)

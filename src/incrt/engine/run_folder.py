@@ -49,8 +49,8 @@ class RunFolder:
 
     def __init__(self, path: Path, run: Run, about: Mapping[str, Any], warn: Callable[[str], None]) -> None:
         self.path, self.run, self._warn = path, run, warn
-        self.is_new = False
-        """Whether there was no such folder before it was taken."""
+        self._made: list[Path] = []
+        """The folders that were not there before it was taken, from the inside out."""
         self._held: IO[str] | None = None
         self._before: dict[str, Any] = {}
         """What config.json said when the folder was taken."""
@@ -72,7 +72,7 @@ class RunFolder:
         Nothing of a run is changed, but that checkpoints that are damaged are put aside.
         """
         with self._writable():
-            self.is_new = not self.path.exists()
+            self._made = [each for each in (self.path, *self.path.parents) if not each.exists()]
             self.path.mkdir(parents=True, exist_ok=True)
             self._written()  # a folder of something else is left as it is
             self._lock()
@@ -105,6 +105,11 @@ class RunFolder:
                 (self.path / name).touch()
                 os.truncate(self.path / name, lengths.get(name, 0))
         self._found = None  # it may be large
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there was no such folder before it was taken."""
+        return bool(self._made)
 
     @contextlib.contextmanager
     def _writable(self) -> Iterator[None]:
@@ -154,13 +159,15 @@ class RunFolder:
             raise ValueError(f"{self.path} holds a run of {length} steps; it can be made longer, not shorter")
         return written
 
-    def discard(self) -> None:
-        """Leave nothing half-built of a run that cannot go on and has no checkpoint yet."""
-        if self._is_bare():
-            self._remove("config.json", *_LOGS, LOCK, f"{TENSORBOARD}/events.out.tfevents.*")
-            for folder in (self.path / TENSORBOARD, self.path):
-                with contextlib.suppress(OSError):  # it is not there, or holds files of somebody else's
-                    folder.rmdir()
+    def discard(self) -> bool:
+        """Leave nothing half-built of a run that cannot go on, if it has no checkpoint yet; whether that was so."""
+        if not self._is_bare():
+            return False
+        self._remove("config.json", *_LOGS, LOCK, f"{TENSORBOARD}/events.out.tfevents.*")
+        for folder in (self.path / TENSORBOARD, self.path, *self._made):
+            with contextlib.suppress(OSError):  # it is not there, or holds files of somebody else's
+                folder.rmdir()
+        return True
 
     def _is_bare(self) -> bool:
         """Whether the folder has neither checkpoints nor results."""

@@ -82,12 +82,12 @@ def train(
                     ]
                 tell(population, news)
             _wait(writing)
-        refused = [(*kept, each.refused) for kept, each in zip(taken, population.progress, strict=True) if each.refused]
-        for _, folder, _ in refused:
-            folder.discard()
-        for job, _, error in refused:
-            with _refusing(job, on_refused):
-                raise error
+        refused = {i: each.refused for i, each in enumerate(population.progress) if each.refused is not None}
+        kept = {i: not folders[i].discard() for i in reversed(refused)}  # the first may have made a folder for all
+        for i, error in refused.items():
+            with _refusing(taken[i][0], on_refused):
+                goes_on = ", which goes on from its last checkpoint once that is mended" if kept[i] else ""
+                raise ValueError(f"{error} (run {folders[i].path}{goes_on})") from error
         return population.progress
 
 
@@ -107,7 +107,7 @@ def _take(
             with _refusing(job, on_refused):
                 found.append((job, folder, folder.take()))
         except ValueError:
-            for _, other, _ in found:
+            for _, other, _ in reversed(found):
                 if other.is_new:
                     other.discard()
             raise
@@ -144,8 +144,10 @@ def _wait(writing: Sequence[Future[None]]) -> None:
 
 
 @contextmanager
-def until_signalled() -> Iterator[Callable[[], bool]]:
+def until_signalled(on_signal: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
     """A function that says whether SIGINT or SIGTERM has come; a second one of them acts as it always does.
+
+    ``on_signal`` is called as it comes: to save takes some seconds, and who asked wants to know that he was heard.
 
     One inside another passes it on, so that both are asked to stop, and is asked from the start if the other was.
     """
@@ -166,6 +168,7 @@ def until_signalled() -> Iterator[Callable[[], bool]]:
     def ask(number: int, frame: FrameType | None) -> None:
         asked.set()
         restore()
+        on_signal()
         outer: Any = before[signal.Signals(number)]
         if outer in _ASKING:
             outer(number, frame)

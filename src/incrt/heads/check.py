@@ -141,10 +141,11 @@ class Watched:
         try:
             return getattr(self.trigger, name)(*arguments)
         except Exception as error:  # whatever the user's own code raises
-            raise self._refused(name, f"raised {type(error).__name__}: {error}", "an answer") from error
+            raise self._refused(name, f"raised {type(error).__name__}: {error}") from error
 
-    def _refused(self, name: str, what: str, accepted: str) -> ValueError:
-        return ValueError(f"trigger {type(self.trigger).__name__}: {name} {what}; accepted is {accepted}")
+    def _refused(self, name: str, what: str, accepted: str = "") -> ValueError:
+        ending = f"; accepted is {accepted}" if accepted else ""
+        return ValueError(f"trigger {type(self.trigger).__name__}: {name} {what}{ending}")
 
 
 class Measured(NamedTuple):

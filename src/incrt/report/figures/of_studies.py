@@ -146,4 +146,5 @@ def _learning_panel(axes: Axes, view: View, curves: Mapping[str, Curve]) -> None
         drawn[colour] += 1
         if len(curves) <= _MOST_BANDS:
             axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, lw=0)
-        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, label=variant)
+        mark = "o" if len(curve.x) == 1 else None  # a line through one point is not seen
+        axes.plot(curve.x, curve.mean, color=colour, linestyle=dash, marker=mark, label=variant)
