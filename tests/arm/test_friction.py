@@ -58,7 +58,7 @@ def test_a_friction_of_ones_own_slows_the_arm_as_its_equation_says() -> None:
 def test_the_numbers_of_another_friction_do_not_matter() -> None:
     config = TaskConfig(friction=Viscous(jnp.array([3.0, 2.0])), coulomb=(9.0, 9.0, 9.0), breakaway=(1.0,))
     assert isinstance(make_friction(config), Viscous)
-    with pytest.raises(ValueError, match="coulomb must have 2 entries"):
+    with pytest.raises(ValueError, match="coulomb, breakaway must have 2 entries"):
         config.replace(friction="stribeck")
 
 

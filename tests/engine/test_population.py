@@ -300,8 +300,10 @@ def test_the_host_lags_behind_only_where_no_event_can_come_of_it(monkeypatch: py
     assert seen == [[], [20], [40, 60], [], [80], [100], [120, 140]]  # heads grow at 60 and 140
     assert_same(group.states()[0], alone(42))
     monkeypatch.setattr(PaperTrigger, "can_act", lambda *_: False)
-    with pytest.raises(ValueError, match="PaperTrigger: decide returned grow; accepted is noop where can_act has said"):
-        advanced(batch([small_run(42)], lags=True))
+    refused = batch([small_run(42)], lags=True)
+    advanced(refused)
+    words = "step 60: trigger PaperTrigger: decide returned grow; accepted is noop where can_act has said False"
+    assert str(refused.members[0].refused) == words
 
 
 def test_runs_that_can_train_together_are_found() -> None:
