@@ -30,7 +30,7 @@ class Surrogate:
     spectrum: tuple[float, ...]
     """Eigenvalues of the autocovariance as parts of their sum, largest first, W n of them."""
     rank: int
-    """How many of them make up the part alpha."""
+    """How many of them make up the fraction alpha."""
     k: int
     """The head count to train with: the rank, at most k_max."""
 

@@ -1,6 +1,8 @@
 """Runs of the engine in which a trigger of the user's own decides."""
 
 import json
+import sys
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +19,7 @@ from incrt.engine.device_loop import Group
 from incrt.engine.progress import first_progress
 from incrt.engine.run_folder import TENSORBOARD, RunFolder, made_by
 from incrt.heads.check import Check
+from incrt.heads.rank import effective_rank
 from incrt.heads.triggers import Decision, Signals, make_trigger
 from incrt.runs import find_runs
 
@@ -135,6 +138,33 @@ def test_a_run_of_a_stack_whose_trigger_answers_nonsense_ends_alone() -> None:
     assert list(group.states()) == [0]
 
 
+def test_a_run_whose_rank_cannot_be_taken_ends_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = threading.Lock()
+    failed: list[bool] = []
+
+    def fails_once(*given: Any) -> float:
+        with lock:
+            if not failed:
+                failed.append(True)
+                raise np.linalg.LinAlgError("no convergence")
+        return effective_rank(*given)
+
+    monkeypatch.setattr("incrt.engine.batch.effective_rank", fails_once)
+    told: list[str] = []
+    jobs = [make_job(tmp_path / str(seed), RUN.replace(seed=seed)) for seed in (1, 2)]
+    progress = train(jobs, "cpu", on_refused=lambda _, error: told.append(str(error)))
+    assert sorted(each.finished for each in progress) == [False, True]
+    assert [words.partition(" (")[0] for words in told] == ["the rank of its contexts cannot be taken: no convergence"]
+
+
+def test_a_folder_in_which_other_files_lie_can_be_used_once_the_trigger_is_mended(tmp_path: Path) -> None:
+    job = make_job(tmp_path / "run", RUN.replace(heads={"trigger": Nonsense()}))
+    with pytest.raises(ValueError, match="trigger Nonsense"):
+        train([job], "cpu", on_news=lambda *_: (tmp_path / "run" / "notes.txt").touch())
+    (progress,) = train([make_job(tmp_path / "run", RUN)], "cpu")
+    assert progress.finished
+
+
 def test_nothing_half_built_is_left_of_runs_whose_triggers_answer_nonsense_at_once(tmp_path: Path) -> None:
     bad = RUN.replace(heads={"trigger": Nonsense()})
 
@@ -203,6 +233,11 @@ def test_own_code_may_import_what_lies_beside_it(tmp_path: Path, monkeypatch: py
     assert vars(type(make_trigger(HEADS.replace(trigger=f"{tmp_path / 'waits.py'}:Waits"))))["checks"] == 7
     monkeypatch.chdir(tmp_path)
     assert vars(type(make_trigger(HEADS.replace(trigger="waits:Waits"))))["checks"] == 7
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "waiting_time.py").write_text("CHECKS = 9\n")
+    (tmp_path / "other" / "waits.py").write_text((tmp_path / "waits.py").read_text())
+    monkeypatch.delitem(sys.modules, "waiting_time")
+    assert vars(type(make_trigger(HEADS.replace(trigger="other/waits.py:Waits"))))["checks"] == 9
 
 
 def test_a_trigger_is_described_the_same_in_every_process() -> None:
@@ -219,6 +254,10 @@ def test_a_trigger_is_described_the_same_in_every_process() -> None:
 
     assert description(Draws()) == description(Draws())
     assert description(Named()) != description(Named("slow"))
+    for one, other in ((np.float32(0.1), np.float32(0.2)), ({1}, {2}), (Path("a"), Path("b")), (Draws(), None)):
+        first, second = Draws(), Draws()
+        vars(first)["odds"], vars(second)["odds"] = one, other
+        assert description(first) != description(second)
 
 
 def test_a_reference_that_cannot_be_loaded_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

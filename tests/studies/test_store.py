@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import json
+from dataclasses import replace
 from io import StringIO
 from itertools import product
 from pathlib import Path
@@ -46,10 +47,11 @@ def test_a_study_is_not_gone_on_with_where_a_file_of_its_own_has_changed(tmp_pat
     store.enter(study)
     assert store.studies() == [study]
     motion.write_text("t,q1,q2\n0,0,0\n1,0.2,0\n2,0,0\n")
-    with pytest.raises(
-        ValueError, match=r"motion\.csv has changed since study small was begun .*; choose another --out"
-    ):
+    changed = r"motion\.csv has changed since study small-memory was begun .*; choose another --out"
+    with pytest.raises(ValueError, match=changed):
         store.enter(study)
+    with pytest.raises(ValueError, match=changed):  # another one shares its runs and reference controllers
+        store.enter(replace(study, name="other"))
 
 
 @pytest.mark.parametrize(

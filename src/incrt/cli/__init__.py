@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _refuse_repeated(arguments: Sequence[str]) -> None:
     """Of an option that is given twice the parser takes the last, and the values of the first would be lost unseen."""
-    options = [each.partition("=")[0].replace("_", "-") for each in arguments if each.startswith("--")]
+    names = (each.partition("=")[0].replace("_", "-") for each in arguments if each.startswith("--"))
+    options = [name.replace("--no-", "--") for name in names]
     if repeated := sorted({option for option in options if options.count(option) > 1}):
         words = f"{', '.join(repeated)} is given twice; an option that takes several values is followed by all of them"
         log.print(f"incrt: {words}", markup=False, soft_wrap=True)

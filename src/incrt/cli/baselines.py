@@ -39,11 +39,13 @@ class Baselines(Conditions):
 
     def run(self) -> None:
         """Print the table."""
-        arm = given(robot=self.robot, friction=self.friction)
+        options = {"robot": self.robot, "friction": self.friction}
+        arm = given(**options)
         changes = {name: value for name, value in self.conditions.items() if name not in arm}
         # All tasks are built before the first is evaluated, so that a bad option costs nothing.
         tuned_for = [
-            with_settings(preset(self.preset), self.set, {"task": {**arm, "tau_z": tau_z}}).task for tau_z in self.tau_z
+            with_settings(preset(self.preset), self.set, {"task": {**options, "tau_z": tau_z}}).task
+            for tau_z in self.tau_z
         ]
         tested_on = [config.replace(**changes) for config in tuned_for]
         if not tested_on:

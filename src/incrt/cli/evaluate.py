@@ -31,13 +31,13 @@ class Evaluate(Conditions):
     """Evaluate trained runs beside the baseline, the best constant gains and the clairvoyant.
 
     Without options the figures are also written into each run's eval.json. The options change what the policies are
-    tested on; the references stay tuned for what the policies were trained on.
+    tested on; the reference controllers stay tuned for what the policies were trained on.
     """
 
     runs: Annotated[Path, tyro.conf.Positional]
     """Folder of one run, or of several."""
     figures: Path | None = None
-    """Also draw each run into this folder: its tracking beside the references, and its heads over time."""
+    """Also draw each run into this folder: its tracking beside the reference controllers, and its heads over time."""
     json: bool = False
     """Print JSON and nothing else."""
 

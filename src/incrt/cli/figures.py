@@ -26,7 +26,7 @@ def draw_tracking(path: Path, title: str, config: TaskConfig, rollouts: Mapping[
 
 
 def draw_run(run: TrainedRun, config: TaskConfig, recorded: Rollout, folder: Path) -> None:
-    """A run's tracking beside the references, and its heads over time if it has any."""
+    """A run's tracking beside the reference controllers, and its heads over time if it has any."""
     from incrt.report.figures import heads_figure
 
     beside = {name: reference_evaluation(name, run.config.task, config)[1] for name in COMPARED}

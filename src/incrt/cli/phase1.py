@@ -18,7 +18,7 @@ class Phase1(TaskOptions):
     """Choose the head count before training, as INCRT-1L does: no policy is trained.
 
     The gradient of the tracking cost with respect to the hidden memory is taken along the baseline's rollouts; how many
-    eigenvalues of its autocovariance make up the part alpha is the number of heads.
+    eigenvalues of its autocovariance make up the fraction alpha is the number of heads.
     """
 
     preset: Annotated[str, PRESET] = "memory"
@@ -28,7 +28,7 @@ class Phase1(TaskOptions):
     window: int | None = None
     """W: steps in a window; that of the preset if not given."""
     alpha: float = 0.95
-    """Part of the sum of eigenvalues to cover."""
+    """Fraction of the sum of eigenvalues to cover."""
     k_max: int = 8
     """Most heads to choose."""
     set: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ _SHOWN_EIGENVALUES = 6
 
 def _spectra(title: str, rows: Sequence[dict[str, Any]]) -> Table:
     caption = (
-        "K: heads to train with; rank: eigenvalues that make up the part alpha of their sum; "
+        "K: heads to train with; rank: eigenvalues that make up the fraction alpha of their sum; "
         "λ1 ...: eigenvalues of the autocovariance of d(cost)/d(memory), % of their sum"
     )
     headings = ("τ_z", "W", "alpha", "K", "rank", *(f"λ{i + 1}" for i in range(_SHOWN_EIGENVALUES)))

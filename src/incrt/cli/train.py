@@ -46,7 +46,7 @@ class Train(TaskOptions):
     save_every: int = 5000
     """Steps between two checkpoints."""
     figures: Path | None = None
-    """Also draw each run into this folder: its tracking beside the references, and its heads over time."""
+    """Also draw each run into this folder: its tracking beside the reference controllers, and its heads over time."""
     tensorboard: bool = False
     """Also write the figures for TensorBoard, into each run's folder."""
     json: bool = False

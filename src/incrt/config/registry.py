@@ -147,17 +147,14 @@ def is_reference(value: str) -> bool:
 def load(kind: str, reference: str) -> Any:
     """What a reference stands for. A class or function is called without arguments, anything else is taken as it is."""
     home, _, name = reference.rpartition(":")
+    file = Path(home).resolve() if home.endswith(".py") else None
+    if file is not None and not file.is_file():
+        raise ValueError(f"{kind} {reference!r} cannot be loaded: there is no file {home}, seen from {Path.cwd()}")
     try:
-        if home.endswith(".py"):
-            names = _run(home, Path(home).stat().st_mtime_ns)
-        else:
-            with _importing_from(Path.cwd()):
-                names = vars(importlib.import_module(home))
-        found = names.get(name)
-        part = found() if inspect.isclass(found) or inspect.isfunction(found) else found
-    except FileNotFoundError as error:
-        where = f"there is no file {error.filename}, seen from {Path.cwd()}"
-        raise ValueError(f"{kind} {reference!r} cannot be loaded: {where}") from error
+        with _importing_from(file.parent if file else Path.cwd(), keeps=file is None):
+            names = _run(str(file), file.stat().st_mtime_ns) if file else vars(importlib.import_module(home))
+            found = names.get(name)
+            part = found() if inspect.isclass(found) or inspect.isfunction(found) else found
     except Exception as error:  # whatever the user's own code raises
         raise ValueError(f"{kind} {reference!r} cannot be loaded ({type(error).__name__}: {error})") from error
     if part is None:
@@ -169,18 +166,24 @@ def load(kind: str, reference: str) -> Any:
 def _run(path: str, changed: int) -> dict[str, Any]:
     """What a file defines; run once, as a class that is defined anew would need programs of its own."""
     del changed  # a file that was changed since is run again
-    with _importing_from(Path(path).resolve().parent):
-        return runpy.run_path(path)
+    return runpy.run_path(path)
 
 
 @contextmanager
-def _importing_from(folder: Path) -> Iterator[None]:
-    """While a user's own code is loaded: it may import what lies beside it, as where Python itself runs it."""
+def _importing_from(folder: Path, *, keeps: bool) -> Iterator[None]:
+    """While a user's own code is loaded: it may import what lies beside it, as where Python itself runs it.
+
+    Unless Python ``keeps`` these modules, the next file imports its own ones, whatever their names.
+    """
+    before = set(sys.modules)
     sys.path.insert(0, str(folder))
     try:
         yield
     finally:
         sys.path.remove(str(folder))
+        for name in [] if keeps else set(sys.modules) - before:
+            if Path(getattr(sys.modules[name], "__file__", None) or "/").parent == folder:
+                del sys.modules[name]
 
 
 def file_digests(parts: Iterable[Any]) -> dict[str, str]:
@@ -206,7 +209,7 @@ def description(part: Any) -> Any:
         return part.described
     leaves = jax.tree.leaves(part)
     if len(leaves) == 1 and leaves[0] is part:  # no tree of arrays, as triggers are not
-        numbers = json.dumps(getattr(part, "__dict__", {}), sort_keys=True, default=_stable)
+        numbers = json.dumps(_stable(getattr(part, "__dict__", {})), sort_keys=True)
     else:
         values = [[_digits(x) for x in np.ravel(leaf).tolist()] for leaf in leaves]
         numbers = json.dumps([values, str(jax.tree.structure(part))])  # what is static stands in the structure
@@ -218,9 +221,22 @@ def _digits(value: Any) -> str:
     return f"{value:.7g}" if isinstance(value, int | float) else repr(value)
 
 
-def _stable(value: Any) -> Any:
-    """For JSON: an array's numbers, and of other objects the class, since where one lies in memory says nothing."""
-    return np.ravel(value).tolist() if isinstance(value, np.ndarray | jax.Array) else type(value).__qualname__
+def _stable(value: Any, depth: int = 8) -> Any:
+    """What JSON can hold of a value and is the same in every process: not where an object lies in memory."""
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        value = np.asarray(value).tolist()
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=repr)
+    if depth == 0 or isinstance(value, str | int | float | None):
+        return value if depth else type(value).__qualname__
+    if isinstance(value, dict):
+        return {str(key): _stable(each, depth - 1) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_stable(each, depth - 1) for each in value]
+    text = repr(value)
+    if " at 0x" not in text:
+        return text
+    return {type(value).__qualname__: _stable(getattr(value, "__dict__", {}), depth - 1)}
 
 
 ROBOTS: Registry[Callable[..., Any]] = Registry(("mass_and_bias",))

@@ -87,10 +87,14 @@ class Stack:
         }
 
     def _measure(self, seen: Look, wanted: Sequence[int]) -> dict[int, Measured]:
-        def rank_of(i: int) -> float:
+        def rank_of(i: int) -> float | None:
             run = self.members[i].run
             tokens = latest_contexts(one(seen.recent, i), run.heads.tokens, run.window)
-            return effective_rank(tokens, run.heads.alpha)
+            try:
+                return effective_rank(tokens, run.heads.alpha)
+            except ValueError as error:  # a decomposition that does not converge, for example: of this run alone
+                self.members[i].refused = ValueError(f"the rank of its contexts cannot be taken: {error}")
+                return None
 
         if len(wanted) == 1:
             ranks = [rank_of(wanted[0])]
@@ -98,7 +102,8 @@ class Stack:
             # One rank is too little work for the threads of a linear algebra library, many are enough for our own.
             with _BLAS_LIMITED, _BLAS.limit(limits=1, user_api="blas"), ThreadPoolExecutor() as pool:
                 ranks = list(pool.map(rank_of, wanted))
-        return {i: Measured(rank, seen.shares[i].tolist()) for i, rank in zip(wanted, ranks, strict=True)}
+        known = ((i, rank) for i, rank in zip(wanted, ranks, strict=True) if rank is not None)
+        return {i: Measured(rank, seen.shares[i].tolist()) for i, rank in known}
 
     def _act(self, events: Mapping[int, Decision]) -> dict[int, Evidence]:
         """Grow and prune what was decided, all runs at once."""

@@ -151,7 +151,7 @@ class RunFolder:
         except (ValueError, TypeError, KeyError) as error:
             raise ValueError(f"{path} does not describe a run ({type(error).__name__}: {error})") from None
         others = [name for name in now if before.get(name) != now[name] and _identifies(name)]
-        if (others or length > now[_LENGTH]) and self._is_bare():
+        if (others or length > now[_LENGTH]) and self.is_bare:
             return {}  # nothing is lost with a run that ended before its first checkpoint
         if others:
             raise ValueError(f"{self.path} holds another run, with another {', '.join(others)}; choose another folder")
@@ -159,17 +159,18 @@ class RunFolder:
             raise ValueError(f"{self.path} holds a run of {length} steps; it can be made longer, not shorter")
         return written
 
-    def discard(self) -> bool:
-        """Leave nothing half-built of a run that cannot go on, if it has no checkpoint yet; whether that was so."""
-        if not self._is_bare():
-            return False
+    def discard(self) -> None:
+        """Leave nothing half-built of a run that cannot go on, unless it has a checkpoint or other files lie there."""
+        own = {"config.json", *_LOGS, LOCK, TENSORBOARD, "checkpoint"}
+        if not self.is_bare or any(each.name not in own for each in self.path.iterdir()):
+            return
         self._remove("config.json", *_LOGS, LOCK, f"{TENSORBOARD}/events.out.tfevents.*")
-        for folder in (self.path / TENSORBOARD, self.path, *self._made):
-            with contextlib.suppress(OSError):  # it is not there, or holds files of somebody else's
+        for folder in (self.path / TENSORBOARD, self.path / "checkpoint", *self._made):
+            with contextlib.suppress(OSError):  # it is not there, or another run is in it
                 folder.rmdir()
-        return True
 
-    def _is_bare(self) -> bool:
+    @property
+    def is_bare(self) -> bool:
         """Whether the folder has neither checkpoints nor results."""
         kept = ("checkpoint/*", *_RESULTS, *_EVALUATIONS)
         return not any(any(self.path.glob(pattern)) for pattern in kept)
@@ -182,7 +183,7 @@ class RunFolder:
             if not makers or {**makers[-1], "from_step": step} != {**maker, "from_step": step}:
                 makers.append({"from_step": step, **maker})
         # A run that is over was trained with the files of then, whatever they say now.
-        files = {"files": written["files"]} if maker is None and "files" in written else {}
+        files = {"files": written.get("files", {})} if maker is None else {}
         wanted = {**self._about, **files, "made_by": makers}
         if wanted != written:
             write_json(self.path / "config.json", wanted)

@@ -82,13 +82,29 @@ def train(
                     ]
                 tell(population, news)
             _wait(writing)
-        refused = {i: each.refused for i, each in enumerate(population.progress) if each.refused is not None}
-        kept = {i: not folders[i].discard() for i in reversed(refused)}  # the first may have made a folder for all
-        for i, error in refused.items():
-            with _refusing(taken[i][0], on_refused):
-                goes_on = ", which goes on from its last checkpoint once that is mended" if kept[i] else ""
-                raise ValueError(f"{error} (run {folders[i].path}{goes_on})") from error
+        _tell_refused(taken, population.progress, on_refused)
         return population.progress
+
+
+def _tell_refused(
+    taken: Sequence[tuple[Job, RunFolder]],
+    progress: Sequence[Progress],
+    on_refused: Callable[[Job, ValueError], None] | None,
+) -> None:
+    """Say which runs could not go on, and why, once the others are trained."""
+    refused: list[tuple[Job, str]] = []
+    for (job, folder), each in reversed(
+        [*zip(taken, progress, strict=True)]
+    ):  # the first may have made a folder for all
+        if each.refused is not None:
+            goes_on = "" if folder.is_bare else ", which goes on from its last checkpoint once that is mended"
+            refused.insert(0, (job, f"{each.refused} (run {folder.path}{goes_on})"))
+            folder.discard()
+    if refused and on_refused is None:
+        raise ValueError("; ".join(why for _, why in refused))
+    for job, why in refused:
+        with _refusing(job, on_refused):
+            raise ValueError(why)
 
 
 def _take(

@@ -214,7 +214,7 @@ class Check(NamedTuple):
 
 
 Measure = Callable[[Sequence[int]], Mapping[int, Measured]]
-"""Takes the signals of the runs with these numbers."""
+"""Takes the signals of the runs with these numbers; a run that it leaves out has no check."""
 Answer = TypeVar("Answer")
 Act = Callable[[Mapping[int, Decision]], Mapping[int, Evidence]]
 """Lets these events happen, all of them with a head, and measures what each did."""
@@ -252,6 +252,9 @@ def check_runs(
 
     wanted = [i for i, measures in of_each(lambda _, run: run.measures(step)).items() if measures]
     measured = measure(wanted) if wanted else {}
+    for i in wanted:
+        if i not in measured:
+            del left[i]
     shown = of_each(lambda i, run: run.signals(step, measured.get(i)))
     decided = of_each(lambda i, run: run.decide(shown[i]))
     events = {i: decision for i, (decision, _) in decided.items() if decision.head is not None}

@@ -46,6 +46,6 @@ def singular_values(tokens: Floats) -> Floats:
 
 
 def energy_rank(sigma: Floats, alpha: float) -> int:
-    """How many singular values make up the part alpha of their sum, eq. (18)."""
+    """How many singular values make up the fraction alpha of their sum, eq. (18)."""
     reached = np.cumsum(sigma) >= alpha * (1 - _TIE) * np.sum(sigma)
     return int(1 + np.sum(~reached))

@@ -28,7 +28,7 @@ class Signals:
     rank: float | None
     """Effective rank of the latest contexts; None, as the shares, where the trigger wanted no measurement."""
     shares: tuple[float, ...] | None
-    """Each head's part of the attention output, 0 for an inactive one."""
+    """Each head's share of the attention output, 0 for an inactive one."""
     losses: Mapping[str, float] = field(default_factory=dict)
     """What learning measured since the last check, by name; empty before anything was learned."""
     returns: float | None = None

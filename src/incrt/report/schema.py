@@ -117,7 +117,7 @@ def to_csv(frame: pl.DataFrame) -> str:
 
 def text_frame(text: str) -> pl.DataFrame:
     """The cells of any CSV file as they are written; polars' own reader takes a row that is cut off for a whole one."""
-    names, *rows = csv.reader(io.StringIO(text))
+    names, *rows = [*csv.reader(io.StringIO(text))] or [[]]
     for number, cells in enumerate(rows, 1):
         if len(cells) != len(names):
             raise ValueError(f"row {number} must have {len(names)} cells, got {len(cells)}")

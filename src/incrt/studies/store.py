@@ -69,9 +69,9 @@ class Store:
         gone: list[PlannedRun] = []
         try:
             with self._lock():
+                self._check_files(study)
                 if path.exists():
                     before = _from_json(path)
-                    self._check_files(study, path)
                     keys, keys_before = ({cell.key for cell in each.cells} for each in (study, before))
                     gone = [run for run in self.planned(before) if run.cell.key not in keys]
                     if keys & keys_before:
@@ -81,17 +81,23 @@ class Store:
             raise ValueError(f"{self.path} cannot be written: {error}") from None
         return study, gone
 
-    def _check_files(self, study: Study, path: Path) -> None:
-        before = read_json(path).get("files", {})
-        if changed := [name for name, digest in _files(study).items() if before.get(name, digest) != digest]:
-            raise ValueError(
-                f"{', '.join(changed)} has changed since study {study.name} was begun in {self.path}: its runs are of "
-                "what the file said then; choose another --out"
-            )
+    def _check_files(self, study: Study) -> None:
+        """Studies of one folder share runs and reference controllers, so all of them must mean the same files."""
+        now = _files(study)
+        for path in self._study_files():
+            before = read_json(path).get("files", {})
+            if changed := [name for name, digest in now.items() if before.get(name, digest) != digest]:
+                raise ValueError(
+                    f"{', '.join(changed)} has changed since study {path.stem} was begun in {self.path}, with runs of "
+                    "what it said then; choose another --out"
+                )
+
+    def _study_files(self) -> list[Path]:
+        return [path for path in sorted(self._studies.glob("*.json")) if not path.name.endswith(_FAILED)]
 
     def studies(self) -> list[Study]:
         """The studies asked for, in the order of their names."""
-        found = [path for path in sorted(self._studies.glob("*.json")) if not path.name.endswith(_FAILED)]
+        found = self._study_files()
         if not found:
             raise ValueError(f"{self.path} holds no study; incrt study run NAME --out {self.path} starts one")
         return [_from_json(path) for path in found]
@@ -228,8 +234,9 @@ def _to_json(study: Study) -> dict[str, Any]:
 
 
 def _files(study: Study) -> dict[str, str]:
-    """The files of the user's own that the parts of its tasks are made of, each with a digest of its content."""
-    return {name: digest for cell in study.cells for name, digest in cell.config.files().items()}
+    """The files of the user's own that its tasks are made of, in training and tests, each with its digest."""
+    tasks = (cell.config.task.replace(**changes) for cell in study.cells for changes in study.tests.values())
+    return {name: digest for task in tasks for name, digest in task.files().items()}
 
 
 def _from_json(path: Path) -> Study:
