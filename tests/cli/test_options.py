@@ -45,13 +45,17 @@ def test_a_field_is_not_set_twice() -> None:
         with_settings(RunConfig(), ["sac.gamma=0.9", "sac.gamma=0.8"])
 
 
-def test_an_option_that_is_given_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [(("--set", "task.delay=1", "--set=task.dt=0.02"), "--set"), (("--shield", "--no-shield"), "--shield")],
+)
+def test_an_option_that_is_given_twice_is_refused(
+    options: tuple[str, ...], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The parser would take the second and lose the first unseen."""
     with pytest.raises(SystemExit):
-        main(["train", "--out", "nowhere", "--set", "task.delay=1", "--set=task.dt=0.02"])
-    assert (
-        "incrt: --set is given twice; an option that takes several values is followed by all" in capsys.readouterr().err
-    )
+        main(["train", "--out", "nowhere", *options])
+    assert f"incrt: {name} is given twice; an option that takes several values" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_a_run_whose_rank_cannot_be_taken_ends_alone(tmp_path: Path, monkeypatch
     jobs = [make_job(tmp_path / str(seed), RUN.replace(seed=seed)) for seed in (1, 2)]
     progress = train(jobs, "cpu", on_refused=lambda _, error: told.append(str(error)))
     assert sorted(each.finished for each in progress) == [False, True]
-    assert [words.partition(" (")[0] for words in told] == ["the rank of its contexts cannot be taken: no convergence"]
+    assert [words.partition(" (")[0] for words in told] == ["a rank of its contexts cannot be taken: no convergence"]
 
 
 def test_a_folder_in_which_other_files_lie_can_be_used_once_the_trigger_is_mended(tmp_path: Path) -> None:

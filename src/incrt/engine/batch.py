@@ -93,7 +93,7 @@ class Stack:
             try:
                 return effective_rank(tokens, run.heads.alpha)
             except ValueError as error:  # a decomposition that does not converge, for example: of this run alone
-                self.members[i].refused = ValueError(f"the rank of its contexts cannot be taken: {error}")
+                self.members[i].refused = ValueError(f"a rank of its contexts cannot be taken: {error}")
                 return None
 
         if len(wanted) == 1:

@@ -67,7 +67,7 @@ class Progress:
     certificates: list[Certificate] = field(default_factory=list)
     failure: Failure | None = None
     refused: ValueError | None = None
-    """What a trigger of the user's own answered, if the run cannot go on with it."""
+    """Why a check has ended the run, such as nonsense that its trigger answered; it can go on once that is mended."""
 
     @property
     def heads(self) -> int:

@@ -50,8 +50,9 @@ def train(
     :param save_every: environment steps between two checkpoints of a run; checkpoints fall on checks
     :param on_news: told of every advance, and once before the first
     :param warn: told of checkpoints that cannot be used
-    :param on_refused: told of each job whose folder cannot be used, or whose trigger answered nonsense, and why; the
-        others are trained. Without it one such folder is an error at once, such a trigger once the others are trained.
+    :param on_refused: told of each job whose folder cannot be used, or that a check has ended (by nonsense of its
+        trigger, for example), and why; the others are trained. Without it one such folder is an error at once, and all
+        runs that checks have ended are one error once the others are trained.
     :param cores: on a CPU, how many runs train at a time; as many as there are cores if not given
     """
     COUNT("save_every", save_every)
@@ -92,19 +93,19 @@ def _tell_refused(
     on_refused: Callable[[Job, ValueError], None] | None,
 ) -> None:
     """Say which runs could not go on, and why, once the others are trained."""
-    refused: list[tuple[Job, str]] = []
-    for (job, folder), each in reversed(
-        [*zip(taken, progress, strict=True)]
-    ):  # the first may have made a folder for all
-        if each.refused is not None:
-            goes_on = "" if folder.is_bare else ", which goes on from its last checkpoint once that is mended"
-            refused.insert(0, (job, f"{each.refused} (run {folder.path}{goes_on})"))
-            folder.discard()
-    if refused and on_refused is None:
-        raise ValueError("; ".join(why for _, why in refused))
-    for job, why in refused:
+    refused = [(*kept, each.refused) for kept, each in zip(taken, progress, strict=True) if each.refused is not None]
+    said = [(job, f"{error} (run {folder.path}{_going_on(folder)})") for job, folder, error in refused]
+    for _, folder, _ in reversed(refused):  # the first may have made a folder for all
+        folder.discard()
+    if said and on_refused is None:
+        raise ValueError("; ".join(why for _, why in said))
+    for job, why in said:
         with _refusing(job, on_refused):
             raise ValueError(why)
+
+
+def _going_on(folder: RunFolder) -> str:
+    return "" if folder.is_bare else ", which goes on from its last checkpoint once that is mended"
 
 
 def _take(
