@@ -13,6 +13,8 @@ from jax import Array
 from threadpoolctl import ThreadpoolController
 
 from incrt.engine.checks import Look, Shaping, act, look, measure, measure_removal, shaping
+from incrt.engine.columns import layout_for
+from incrt.engine.layouts import Layout
 from incrt.engine.progress import Metrics, Progress
 from incrt.engine.replay import latest_contexts
 from incrt.engine.step import Program, RunState, start
@@ -40,6 +42,11 @@ class Stack:
             self.states: RunState = _start(self.program, self.count, self.params, keys)
         else:
             self.states = stacked(states)
+
+    @property
+    def layout(self) -> Layout:
+        """How the next stretch is to be computed."""
+        return layout_for(self.program.algorithm.encoder, max(member.heads for member in self.members))
 
     def host_states(self) -> list[RunState]:
         """The state of each run, on the host."""

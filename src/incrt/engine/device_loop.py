@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import jax
 from jax import Array
 
-from incrt.engine.batch import Stack, many
+from incrt.engine.batch import Stack, one
 from incrt.engine.checks import Look
+from incrt.engine.layouts import Layout
 from incrt.engine.progress import Failure, Progress, Report, summarise
 from incrt.engine.step import CAUSES, Program, RunState, as_record, as_row, train_step
 from incrt.heads.check import is_due
@@ -71,14 +72,14 @@ class Group:
         cadence = self._run.heads.check_every
         steps = min(cadence - self.step % cadence, self._run.sac.steps - self.step)
         train = _TRAIN["cpu" if self._device.platform == "cpu" else "gpu"]
-        programs, counts, params, states = zip(
-            *((each.program, each.count, each.params, each.states) for each in self.stacks), strict=True
+        programs, counts, layouts, params, states = zip(
+            *((each.program, each.count, each.layout, each.params, each.states) for each in self.stacks), strict=True
         )
         behind, self._pending = self._pending, None
         with ThreadPoolExecutor(1) as host, jax.default_device(self._device):
             # In a thread: a call of the device keeps the caller busy nearly as long as the device is.
             catching_up = host.submit(self._look_at, behind)
-            states, rows = train(programs, counts, steps, params, states)
+            states, rows = train(programs, counts, layouts, steps, params, states)
             self.step += steps
             found = []
             for stack, state, row in zip(self.stacks, states, rows, strict=True):
@@ -136,24 +137,61 @@ def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> 
 
 
 def train_stacks(
-    programs: tuple[Program, ...], counts: tuple[int, ...], steps: int, params: tuple[Any, ...], states: tuple[Any, ...]
+    programs: tuple[Program, ...],
+    counts: tuple[int, ...],
+    layouts: tuple[Layout, ...],
+    steps: int,
+    params: tuple[Any, ...],
+    states: tuple[Any, ...],
 ) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
     """So many steps of every stack; of each the states, and rows of figures of shape (steps, count, figures)."""
-    trains = [many(count, partial(train_step, program)) for count, program in zip(counts, programs, strict=True)]
+    shaped = list(zip(programs, counts, layouts, strict=True))
+    # A single run goes without the batch axis: inside the loop it would make XLA copy the replay at every step.
+    params, states = (tuple(map(_spared, counts, each)) for each in (params, states))
+    trains = [_many(count, partial(train_step, program, layout=layout)) for program, count, layout in shaped]
 
     def step(states: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
         moved = [train(*each) for train, *each in zip(trains, params, states, strict=True)]
         return tuple(state for state, _ in moved), tuple(as_row(record) for _, record in moved)
 
-    return jax.lax.scan(step, states, length=steps)
+    def pack(layout: Layout, state: RunState) -> RunState:
+        return state._replace(learner=layout.pack(state.learner))
+
+    def unpack(layout: Layout, state: RunState, before: RunState) -> RunState:
+        return state._replace(learner=layout.unpack(state.learner, before.learner))
+
+    packed = tuple(
+        _many(count, partial(pack, layout))(state) for (_, count, layout), state in zip(shaped, states, strict=True)
+    )
+    packed, rows = jax.lax.scan(step, packed, length=steps)
+    after = tuple(
+        _many(count, partial(unpack, layout))(*each)
+        for (_, count, layout), *each in zip(shaped, packed, states, strict=True)
+    )
+    return tuple(map(_stacked, counts, after)), tuple(
+        row if count > 1 else row[:, None] for count, row in zip(counts, rows, strict=True)
+    )
+
+
+def _many(count: int, function: Any) -> Any:
+    return jax.vmap(function) if count > 1 else function
+
+
+def _spared(count: int, tree: Any) -> Any:
+    return tree if count > 1 else one(tree, 0)
+
+
+def _stacked(count: int, tree: Any) -> Any:
+    return tree if count > 1 else jax.tree.map(lambda leaf: leaf[None], tree)
 
 
 _OPTIONS: dict[str, dict[str, str]] = {
-    "cpu": {},
+    # Of XLA's two libraries for products YNNPACK is the faster one for ours, but not for what it would fuse with them.
+    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"},
     # A step is many kernels too small to fill a GPU: those that do not wait for each other run side by side.
     "gpu": {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
 }
 _TRAIN = {
-    kind: jax.jit(train_stacks, static_argnums=(0, 1, 2), donate_argnums=4, compiler_options=options)
+    kind: jax.jit(train_stacks, static_argnums=(0, 1, 2, 3), donate_argnums=5, compiler_options=options)
     for kind, options in _OPTIONS.items()
 }

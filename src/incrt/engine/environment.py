@@ -122,9 +122,14 @@ def from_unit(environment: Environment, params: Any, action: Array) -> Array:
     return jnp.clip((low + high) / 2 + action * (high - low) / 2, low, high)
 
 
-def distance_function(environment: Environment, params: Any) -> Callable[[Array, Array], Array] | None:
-    """Distances of a batch of actions to the admissible ones; None for an environment without a shield."""
+def distance_function(
+    environment: Environment, params: Any, sample_axis: int = 0
+) -> Callable[[Array, Array], Array] | None:
+    """Distances of a batch of actions to the admissible ones; None for an environment without a shield.
+
+    ``sample_axis`` of observations and actions counts samples.
+    """
     distance = getattr(environment, "shield_distance", None)
     if distance is None or not getattr(environment, "shield", True):
         return None
-    return jax.vmap(lambda observation, action: distance(observation, action, params))
+    return jax.vmap(lambda observation, action: distance(observation, action, params), in_axes=sample_axis)

@@ -10,28 +10,28 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from incrt.engine.networks import Actor, Critic, q_values, sample_action
+from incrt.engine.layouts import Layout
+from incrt.engine.networks import Actor, Critic
 from incrt.engine.replay import Batch
-from incrt.heads.encoders import Encoder
 
 Distance = Callable[[Array, Array], Array]
 """From observations and actions of a batch to the actions' distances to the admissible ones."""
 
 
 def soft_target(
-    actor: Actor, target: Critic, encoder: Encoder, mask: Array, batch: Batch, noise: Array, alpha: Array, gamma: float
+    actor: Actor, target: Critic, layout: Layout, mask: Array, batch: Batch, noise: Array, alpha: Array, gamma: float
 ) -> Array:
     """r + gamma (min Q'(c', a') - alpha log pi(a'|c')), without the value of what follows a terminal state."""
     contexts = batch.next_context
-    action, log_prob = sample_action(actor, encoder.features(actor.encoder, mask, contexts), noise)
-    values = q_values(target, encoder.features(target.encoder, mask, contexts), action)
+    action, log_prob = layout.sample_action(actor, layout.features(actor, mask, contexts), noise)
+    values = layout.q_values(target, layout.features(target, mask, contexts), action)
     value = jnp.min(values, axis=0) - alpha * log_prob
     return batch.reward + gamma * jnp.where(batch.terminated, 0, value)
 
 
-def critic_loss(critic: Critic, encoder: Encoder, mask: Array, batch: Batch, target: Array) -> tuple[Array, Array]:
+def critic_loss(critic: Critic, layout: Layout, mask: Array, batch: Batch, target: Array) -> tuple[Array, Array]:
     """Half the squared error of both values, summed over the two; also gives their mean value."""
-    values = q_values(critic, encoder.features(critic.encoder, mask, batch.context), batch.action)
+    values = layout.q_values(critic, layout.features(critic, mask, batch.context), batch.action)
     return 0.5 * jnp.sum(jnp.mean((values - target) ** 2, axis=-1)), jnp.mean(values)
 
 
@@ -47,7 +47,7 @@ class ActorInfo(NamedTuple):
 def actor_loss(
     actor: Actor,
     critic: Critic,
-    encoder: Encoder,
+    layout: Layout,
     mask: Array,
     batch: Batch,
     noise: Array,
@@ -56,9 +56,9 @@ def actor_loss(
     distance: Distance | None,
 ) -> tuple[Array, ActorInfo]:
     """alpha log pi - min Q, plus the multiplier times the distance to the admissible actions."""
-    action, log_prob = sample_action(actor, encoder.features(actor.encoder, mask, batch.context), noise)
-    features = jax.lax.stop_gradient(encoder.features(critic.encoder, mask, batch.context))
-    value = jnp.min(q_values(critic, features, action), axis=0)
+    action, log_prob = layout.sample_action(actor, layout.features(actor, mask, batch.context), noise)
+    features = jax.lax.stop_gradient(layout.features(critic, mask, batch.context))
+    value = jnp.min(layout.q_values(critic, features, action), axis=0)
     loss = jnp.mean(alpha * log_prob - value)
     away = jnp.zeros(())
     if distance is not None:

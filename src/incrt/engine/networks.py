@@ -70,13 +70,18 @@ def mean_action(actor: Actor, features: Array) -> Array:
 
 def sample_action(actor: Actor, features: Array, noise: Array) -> tuple[Array, Array]:
     """Actions in [-1, 1] for standard normal ``noise``, and the logarithm of their density."""
-    mean, log_std = distribution(actor, features)
+    action, terms = squashed_normal(*distribution(actor, features), noise)
+    return action, jnp.sum(terms, axis=-1)
+
+
+def squashed_normal(mean: Array, log_std: Array, noise: Array) -> tuple[Array, Array]:
+    """The entries of an action in [-1, 1], and the logarithm of the density of each."""
     unsquashed = mean + jnp.exp(log_std) * noise
     normal = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi)
     # 1 - tanh^2 from what is squashed: in single precision tanh is exactly 1 from 8 on, and its slope is lost.
     decay = jnp.exp(-2 * jnp.abs(unsquashed))
     slope = 4 * decay / (1 + decay) ** 2
-    return jnp.tanh(unsquashed), jnp.sum(normal - jnp.log(slope + _SQUASH_EPS), axis=-1)
+    return jnp.tanh(unsquashed), normal - jnp.log(slope + _SQUASH_EPS)
 
 
 def q_values(critic: Critic, features: Array, actions: Array) -> Array:

@@ -101,30 +101,49 @@ def add(
 
 def sample(replay: Replay, key: Array, batch: int, window: int, actions: int) -> Batch:
     """Transitions drawn evenly from those whose windows are whole."""
+    chosen = choose(replay, key, batch, window)
+    frames = windows(replay, chosen, window + 1)
+    found = outcomes(replay, chosen, actions)
+    return Batch(frames[:, :-1], found.action, found.reward, frames[:, 1:], found.terminated)
+
+
+def choose(replay: Replay, key: Array, batch: int, window: int) -> Array:
+    """The records of so many transitions, drawn evenly from those whose windows are whole."""
     records = replay.rewards.shape[0]
     # Two more than a window needs: the step before may be taken, and a step that does not count writes ahead.
     oldest = jnp.where(replay.size < records - 1, 0, replay.size - records + window + 2)
     # The record at the end of an episode is no transition; a second draw takes its place, or else the step before it.
     drawn = jax.random.randint(key, (2, batch), oldest, jnp.maximum(replay.size - 1, 1))
     is_end = replay.ages[(drawn + 1) % records] == 0
-    chosen = jnp.where(is_end[0], drawn[1] - is_end[1], drawn[0])
-    place = chosen % records
-    frames = _windows(replay, chosen, window + 1)
-    return Batch(
-        context=frames[:, :-1],
-        action=unpacked(replay.actions[place], actions),
-        reward=replay.rewards[place],
-        next_context=frames[:, 1:],
-        terminated=replay.terminated[place],
-    )
+    return jnp.where(is_end[0], drawn[1] - is_end[1], drawn[0])
 
 
-def _windows(replay: Replay, newest: Array, length: int) -> Array:
-    """The frames up to one after each of ``newest``, so many of each; none from before its episode."""
+class Outcomes(NamedTuple):
+    """What was done at each of some records, and what came of it."""
+
+    action: Array
+    reward: Array
+    terminated: Array
+
+
+def outcomes(replay: Replay, chosen: Array, actions: int) -> Outcomes:
+    """Of the chosen records."""
+    place = chosen % replay.rewards.shape[0]
+    return Outcomes(unpacked(replay.actions[place], actions), replay.rewards[place], replay.terminated[place])
+
+
+def windows(replay: Replay, newest: Array, length: int, *, samples_last: bool = False) -> Array:
+    """The frames up to one after each of ``newest``, so many of each; none from before its episode.
+
+    Their shape is (B, length, d_c), or (d_c, length, B).
+    """
     records = replay.rewards.shape[0]
     start = newest - replay.ages[newest % records].astype(jnp.int32)
     wanted = newest[:, None] + jnp.arange(2 - length, 2)
-    return replay.frames[jnp.maximum(wanted, start[:, None]) % records]
+    places = jnp.maximum(wanted, start[:, None]) % records
+    if samples_last:
+        return replay.frames[places.T.reshape(-1)].T.reshape(-1, length, len(newest))
+    return replay.frames[places]
 
 
 # --- the latest contexts, for the rank ---------------------------------------------------------------------------

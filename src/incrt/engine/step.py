@@ -13,9 +13,9 @@ from jax import Array
 
 from incrt.engine import replay as memory
 from incrt.engine.environment import Environment, distance_function, from_unit
-from incrt.engine.networks import sample_action
+from incrt.engine.layouts import Layout, Rows
 from incrt.engine.replay import Replay, quantised
-from incrt.engine.update import Algorithm, Learner, Losses, Noise, init_learner, update
+from incrt.engine.update import Algorithm, Learner, Losses, init_learner, update
 from incrt.heads.context import first_context, next_context
 
 CAUSES = (
@@ -89,9 +89,12 @@ def start(program: Program, params: Any, key: Array) -> RunState:
     )
 
 
-def train_step(program: Program, params: Any, state: RunState) -> tuple[RunState, Record]:
-    """Act, step the plant, store, sample, update."""
+def train_step(
+    program: Program, params: Any, state: RunState, layout: Layout | None = None
+) -> tuple[RunState, Record]:
+    """Act, step the plant, store, sample, update; the state's learner is in the given layout, rows if there is none."""
     algorithm, environment = program.algorithm, program.environment
+    layout = layout or Rows(algorithm.encoder)
     sac, actions = algorithm.sac, algorithm.actions
     act_key, step_key, reset_key, sample_key, noise_key = jax.random.split(_key(state, 0), 5)
     sound = state.cause == 0
@@ -100,8 +103,7 @@ def train_step(program: Program, params: Any, state: RunState) -> tuple[RunState
     # act
     normal = jax.random.normal(act_key, (actions,))
     learned = state.learner.learned
-    features = algorithm.encoder.features(learned.actor.encoder, learned.mask, state.context)
-    chosen, _ = sample_action(learned.actor, features, normal)
+    chosen = layout.act(learned.actor, learned.mask, state.context, normal)
     random = 2 * jax.scipy.stats.norm.cdf(normal) - 1
     action = quantised(jnp.where(learning, chosen, random))
 
@@ -118,12 +120,17 @@ def train_step(program: Program, params: Any, state: RunState) -> tuple[RunState
 
     # store and sample
     replay = memory.add(state.replay, action, reward, terminated, done, observation, first, counts=healthy)
-    batch = memory.sample(replay, sample_key, sac.batch, program.window, actions)
+    # In a branch, since XLA would else fuse what was stored into what is read, and copy the buffer for that.
+    batch = jax.lax.cond(
+        learning,
+        lambda: layout.draw(replay, sample_key, sac.batch, actions),
+        lambda: layout.nothing(sac.batch, actions),
+    )
 
     # update
-    noise = Noise(*jax.random.normal(noise_key, (2, sac.batch, actions)))
-    distance = distance_function(environment, params) if sac.penalty else None
-    learner, losses = update(algorithm, state.learner, batch, noise, distance, healthy & learning)
+    noise = layout.noise(noise_key, sac.batch, actions)
+    distance = distance_function(environment, params, layout.sample_axis) if sac.penalty else None
+    learner, losses = update(algorithm, state.learner, batch, noise, distance, healthy & learning, layout)
 
     cause = jnp.select(
         [

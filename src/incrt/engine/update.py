@@ -13,6 +13,7 @@ import optax
 from jax import Array
 
 from incrt.config import SacConfig
+from incrt.engine.layouts import Layout, Noise, Rows
 from incrt.engine.losses import Distance, actor_loss, critic_loss, soft_target, temperature_loss
 from incrt.engine.networks import init_actor, init_critic
 from incrt.engine.replay import Batch
@@ -46,13 +47,6 @@ class Learner(NamedTuple):
     """Of the penalty on inadmissible actions."""
 
 
-class Noise(NamedTuple):
-    """Standard normal draws for the actions of an update, shape (B, actions) each."""
-
-    now: Array
-    later: Array
-
-
 class Losses(NamedTuple):
     """What an update measured; all but ``temperature`` and ``multiplier`` are means over the batch."""
 
@@ -83,22 +77,31 @@ def init_learner(algorithm: Algorithm, key: Array) -> Learner:
 
 
 def update(
-    algorithm: Algorithm, learner: Learner, batch: Batch, noise: Noise, distance: Distance | None, go: Array
+    algorithm: Algorithm,
+    learner: Learner,
+    batch: Batch,
+    noise: Noise,
+    distance: Distance | None,
+    go: Array,
+    layout: Layout | None = None,
 ) -> tuple[Learner, Losses]:
-    """One update. Where ``go`` is false, or a loss is not finite, nothing that depends on it changes."""
-    encoder, sac = algorithm.encoder, algorithm.sac
+    """One update. Where ``go`` is false, or a loss is not finite, nothing that depends on it changes.
+
+    Learner, batch and noise are in the given layout, rows if there is none.
+    """
+    sac, layout = algorithm.sac, layout or Rows(algorithm.encoder)
     mask, actor, critic, target, actor_adam, critic_adam = learner.learned
     alpha = jnp.exp(learner.log_alpha)
 
     # target and critic
-    wanted = soft_target(actor, target, encoder, mask, batch, noise.later, alpha, sac.gamma)
-    (loss_q, q), slope = jax.value_and_grad(critic_loss, has_aux=True)(critic, encoder, mask, batch, wanted)
+    wanted = soft_target(actor, target, layout, mask, batch, noise.later, alpha, sac.gamma)
+    (loss_q, q), slope = jax.value_and_grad(critic_loss, has_aux=True)(critic, layout, mask, batch, wanted)
     go = go & jnp.isfinite(loss_q)
     critic, critic_adam = _descend(sac.learning_rate, go, critic, slope, critic_adam)
 
     # actor
     (loss_pi, info), slope = jax.value_and_grad(actor_loss, has_aux=True)(
-        actor, critic, encoder, mask, batch, noise.now, alpha, learner.multiplier, distance
+        actor, critic, layout, mask, batch, noise.now, alpha, learner.multiplier, distance
     )
     go = go & jnp.isfinite(loss_pi)
     actor, actor_adam = _descend(sac.learning_rate, go, actor, slope, actor_adam)

@@ -49,10 +49,10 @@ def adam(learning_rate: float) -> optax.GradientTransformation:
         nu = jax.tree.map(lambda v, g: _B2 * v + (1 - _B2) * g * g, state.nu, gradients)
 
         def step(t: Array, m: Array, v: Array) -> Array:
-            return -learning_rate * (m / _missing(_B1, t)) / (jnp.sqrt(v / _missing(_B2, t)) + _EPS)
+            return -learning_rate * (m * (1 / _missing(_B1, t))) / (jnp.sqrt(v * (1 / _missing(_B2, t))) + _EPS)
 
         def heads_step(m: Heads, v: Heads) -> Heads:
-            return Heads(*(step(head_steps[:, None, None], *moments) for moments in zip(m, v, strict=True)))
+            return m._make(map(step, m.spread(head_steps), m, v))
 
         updates = map_heads(heads_step, lambda m, v: step(steps, m, v), mu, nu)
         return updates, AdamState(steps, head_steps, mu, nu)

@@ -37,6 +37,15 @@ class Heads(NamedTuple):
     w_o: Array
     """W^O, shape (K_max, d_k, d_model)."""
 
+    @property
+    def axes(self) -> tuple[int, int, int, int]:
+        """The axis of each that counts heads."""
+        return (0, 0, 0, 0)
+
+    def spread(self, values: Array) -> list[Array]:
+        """One number a head, shaped so that it broadcasts with each of the matrices."""
+        return [values.reshape([-1 if i == axis else 1 for i in range(3)]) for axis in self.axes]
+
 
 class Attention(NamedTuple):
     """The parameters of the block and of the embedding in front of it. The active mask is kept apart."""
@@ -157,7 +166,7 @@ def map_heads(on_heads: Callable[..., Any], on_rest: Callable[..., Any], *trees:
 def head_slots(tree: Any) -> int:
     """K_max of the network that these are parameters of; 0 if it has no heads."""
     found = jax.tree.leaves(tree, is_leaf=lambda node: isinstance(node, Heads))
-    return max((node.w_o.shape[0] for node in found if isinstance(node, Heads)), default=0)
+    return max((node.w_q.shape[0] for node in found if isinstance(node, Heads)), default=0)
 
 
 def hold_inactive(mask: jax.Array, before: Any, after: Any) -> Any:
@@ -168,6 +177,6 @@ def hold_inactive(mask: jax.Array, before: Any, after: Any) -> Any:
     check_mask(mask, head_slots(before))
 
     def hold(old: Heads, new: Heads) -> Heads:
-        return Heads(*(jnp.where(mask[:, None, None], y, x) for x, y in zip(old, new, strict=True)))
+        return old._make(jnp.where(on, y, x) for on, x, y in zip(old.spread(mask), old, new, strict=True))
 
     return map_heads(hold, lambda _, new: new, before, after)

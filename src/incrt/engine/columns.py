@@ -1,0 +1,257 @@
+"""The layout in which training on encoders with heads is fast on a CPU: each sample is a column.
+
+The same trees as :class:`incrt.engine.layouts.Rows` has, with every weight matrix transposed, so that a layer is W x
+and the batch is the last axis: products need no transposition, and what is elementwise runs along the batch. Only as
+many heads are carried along as can be active in the stretch. ``Rows`` is the oracle in the tests.
+
+XLA's CPU compiler repeats cheap arithmetic in every kernel that needs its result, and adds up along an axis slowly
+where what is added is computed on the way. A product ends such a chain; where one stands for a sum, that is why.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.scipy.linalg import block_diag
+
+from incrt.engine import replay as memory
+from incrt.engine.layouts import Layout, Noise, Rows, flat_normal
+from incrt.engine.networks import LOG_STD_RANGE, Actor, Critic, squashed_normal
+from incrt.engine.replay import Batch, Replay
+from incrt.heads.adam import AdamState
+from incrt.heads.attention import Attention, Heads, check_mask
+from incrt.heads.encoders import Encoded, Encoder, HeadsEncoder
+from incrt.heads.growth import Learned
+from incrt.heads.layers import NORM_EPS, Dense, Norm
+
+
+class HeadColumns(Heads):
+    """The matrices of the heads, transposed: W^Q, W^K, W^V of shape (heads, d_k, d_model), W^O (d_model, heads, d_k)."""
+
+    __slots__ = ()
+
+    @property
+    def axes(self) -> tuple[int, int, int, int]:
+        return (0, 0, 0, 1)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Each sample is a column; ``slots`` heads are carried along, at least as many as are active."""
+
+    encoder: HeadsEncoder
+    slots: int
+    sample_axis = -1
+
+    # --- between the layouts -----------------------------------------------------------------------------------------
+
+    def pack(self, learner: Any) -> Any:
+        """The learner with its weights transposed, and of its heads those that are active and as many more as fit."""
+        places = self._places(learner.learned.mask)
+
+        def columns(heads: Heads, _: Heads) -> HeadColumns:
+            w_q, w_k, w_v, w_o = (w[places] for w in heads)
+            return HeadColumns(*(jnp.swapaxes(w, 1, 2) for w in (w_q, w_k, w_v)), jnp.transpose(w_o, (2, 0, 1)))
+
+        def per_head(values: Array, _: Array) -> Array:
+            return values[places]
+
+        return _converted(learner, learner, columns, per_head)
+
+    def unpack(self, packed: Any, before: Any) -> Any:
+        """The learner with its weights as rows; heads that were not carried along are as they were before."""
+        places = self._places(before.learned.mask)
+
+        def rows(heads: HeadColumns, old: Heads) -> Heads:
+            w_q, w_k, w_v, w_o = heads
+            found = (*(jnp.swapaxes(w, 1, 2) for w in (w_q, w_k, w_v)), jnp.transpose(w_o, (1, 2, 0)))
+            return Heads(*(w.at[places].set(new) for w, new in zip(old, found, strict=True)))
+
+        def per_head(values: Array, old: Array) -> Array:
+            return old.at[places].set(values)
+
+        return _converted(packed, before, rows, per_head)
+
+    def _places(self, mask: Array) -> Array:
+        """The heads that are carried along: active ones first."""
+        return jnp.argsort(~mask, stable=True)[: self.slots]
+
+    # --- batches -----------------------------------------------------------------------------------------------------
+
+    def draw(self, replay: Replay, key: Array, batch: int, actions: int) -> Batch:
+        """Transitions; contexts have shape (d_c, W, B)."""
+        window = self.encoder.window
+        chosen = memory.choose(replay, key, batch, window)
+        frames = memory.windows(replay, chosen, window + 1, samples_last=True)
+        outcome = memory.outcomes(replay, chosen, actions)
+        return Batch(frames[:, :-1], outcome.action.T, outcome.reward, frames[:, 1:], outcome.terminated)
+
+    def nothing(self, batch: int, actions: int) -> Batch:
+        contexts = jnp.zeros((self.encoder.observation_dim, self.encoder.window, batch))
+        return Batch(contexts, jnp.zeros((actions, batch)), jnp.zeros(batch), contexts, jnp.zeros(batch, bool))
+
+    def noise(self, key: Array, batch: int, actions: int) -> Noise:
+        return Noise(*jnp.swapaxes(flat_normal(key, (2, batch, actions)), 1, 2))
+
+    # --- networks ----------------------------------------------------------------------------------------------------
+
+    def features(self, network: Actor | Critic, mask: Array, contexts: Array) -> Array:
+        """From contexts (d_c, W, B) to (d_model, B)."""
+        params: Encoded = network.encoder
+        y = _attend(params.body, mask, contexts)
+        return y if params.norm is None else _layer_norm(params.norm, y)
+
+    def sample_action(self, actor: Actor, features: Array, noise: Array) -> tuple[Array, Array]:
+        x = features
+        for layer in actor.hidden:
+            x = _relu(_dense(layer, x))
+        # One product for both.
+        both = _dense(Dense(*(jnp.concatenate(each) for each in zip(actor.mean, actor.log_std, strict=True))), x)
+        mean, log_std = jnp.split(both, 2)
+        action, terms = squashed_normal(mean, jnp.clip(log_std, *LOG_STD_RANGE), noise)
+        return action, sum(terms[i] for i in range(len(terms)))  # term by term: see above
+
+    def q_values(self, critic: Critic, features: Array, actions: Array) -> Array:
+        first, *others = critic.values
+        w = first.w.reshape(-1, first.w.shape[-1])  # both stacks in one product
+        seen = len(features)
+        # Not of features and actions in one array: the actor's loss needs the slope of the actions alone.
+        x = w[:, :seen] @ features + w[:, seen:] @ actions + first.b.reshape(-1, 1)
+        if not others:
+            return x
+        *hidden, last = others
+        x = x.reshape(2, -1, x.shape[-1])
+        for layer in hidden:
+            x = jnp.einsum("nij,njb->nib", layer.w, _relu(x)) + layer.b[..., None]
+        x = _relu(x).reshape(-1, x.shape[-1])
+        # Two products of one row each XLA would write as arithmetic, and repeat what comes after for every input.
+        return block_diag(*last.w) @ x + last.b
+
+    def act(self, actor: Actor, mask: Array, context: Array, noise: Array) -> Array:
+        features = self.features(actor, mask, context.T[..., None])
+        return self.sample_action(actor, features, noise[:, None])[0][:, 0]
+
+
+def layout_for(encoder: Encoder, heads: int) -> Layout:
+    """The layout that trains an encoder with so many active heads fastest.
+
+    Slots come in powers of two, so that few programs serve any course of growing and pruning.
+    """
+    if not isinstance(encoder, HeadsEncoder):
+        return Rows(encoder)
+    return Columns(encoder, min(1 << (heads - 1).bit_length(), encoder.config.k_max))
+
+
+# --- parts of the networks -------------------------------------------------------------------------------------------
+
+
+def _dense(layer: Dense, x: Array) -> Array:
+    return layer.w @ x + layer.b[:, None]
+
+
+def _relu(x: Array) -> Array:
+    return jnp.where(x <= 0, 0, x)  # NaN stays NaN
+
+
+def _layer_norm(norm: Norm, y: Array) -> Array:
+    mean = jnp.full((1, len(y)), 1 / len(y), y.dtype)  # as a product; in full precision where a GPU's default is less
+    centred = y - jnp.matmul(mean, y, precision="highest")
+    variance = jnp.matmul(mean, centred * centred, precision="highest")
+    return norm.scale[:, None] * (centred * jax.lax.rsqrt(variance + NORM_EPS)) + norm.shift[:, None]
+
+
+def _attend(params: Attention, mask: Array, contexts: Array) -> Array:
+    """VarAttn at the last time step, as :func:`incrt.heads.attention.attend` has it, to (d_model, B)."""
+    embed, position, heads = params
+    check_mask(mask, len(heads.w_q))
+    observed, _, batch = contexts.shape
+    w_o = heads.w_o.reshape(heads.w_o.shape[0], -1)
+    table, asking = jnp.concatenate([embed, position]), jnp.concatenate([embed, position[-1:]])
+    key, value = (jnp.einsum("kdm,cm->kdc", w, table) for w in (heads.w_k, heads.w_v))
+    query = jnp.einsum("kdm,am->kda", heads.w_q, asking) / math.sqrt(heads.w_q.shape[1])
+    sought_by = jnp.einsum("kdc,kda->kca", key, query)
+    newest = jnp.concatenate([contexts[:, -1], jnp.ones((1, batch), contexts.dtype)])
+    by_entry, by_place = (
+        (rows.reshape(-1, observed + 1) @ newest).reshape(len(mask), -1, batch)
+        for rows in (sought_by[:, :observed], sought_by[:, observed:])
+    )
+    seen, weights = _read(by_entry, by_place, contexts)
+    value = jnp.where(mask[:, None, None], value, 0)
+    values = jnp.einsum("kdc,kcb->kdb", value[..., :observed], seen)
+    values = values + jnp.einsum("kdw,kwb->kdb", value[..., observed:], weights)
+    return asking.T @ newest + w_o @ values.reshape(-1, batch)
+
+
+@jax.custom_vjp
+def _read(by_entry: Array, by_place: Array, contexts: Array) -> tuple[Array, Array]:
+    """What each head reads of the window.
+
+    :param by_entry: how much each entry of an observation adds to a score, shape (heads, d_c, B)
+    :param by_place: how much each place in the window adds, shape (heads, W, B)
+    :param contexts: shape (d_c, W, B); they get no gradient
+    :returns: the mean observation that each head attends to, (heads, d_c, B), and its attention, (heads, W, B)
+    """
+    return _read_forward(by_entry, by_place, contexts)[0]
+
+
+def _read_forward(by_entry: Array, by_place: Array, contexts: Array) -> tuple[tuple[Array, Array], Any]:
+    scores = _over_entries(by_entry, contexts) + by_place
+    unscaled = jnp.exp(scores - jnp.max(scores, axis=1, keepdims=True))
+    scale = 1 / jnp.sum(unscaled, axis=1, keepdims=True)
+    weights = unscaled * scale
+    return (_over_places(unscaled, contexts) * scale, weights), (weights, contexts)
+
+
+def _read_backward(kept: Any, slopes: tuple[Array, Array]) -> tuple[Array, Array, None]:
+    """By hand: what JAX derives keeps every slice of the sums."""
+    weights, contexts = kept
+    of_seen, of_weights = slopes
+    of_weights = of_weights + _over_entries(of_seen, contexts)
+    of_scores = weights * (of_weights - jnp.sum(weights * of_weights, axis=1, keepdims=True))
+    return _over_places(of_scores, contexts), of_scores, None
+
+
+_read.defvjp(_read_forward, _read_backward)
+
+
+def _over_entries(x: Array, contexts: Array) -> Array:
+    """The sum over the entries c of x_kcb o_cwb, shape (heads, W, B); term by term, so that it becomes one kernel."""
+    return sum(x[:, c, None] * contexts[None, c] for c in range(len(contexts)))
+
+
+def _over_places(x: Array, contexts: Array) -> Array:
+    """The sum over the places w of x_kwb o_cwb, shape (heads, d_c, B)."""
+    return sum(x[:, w, None] * contexts[None, :, w] for w in range(contexts.shape[1]))
+
+
+# --- trees -----------------------------------------------------------------------------------------------------------
+
+
+def _converted(learner: Any, before: Any, heads: Any, per_head: Any) -> Any:
+    """A learner in the other layout: its heads by ``heads``, what counts heads by ``per_head``, each with the old one.
+
+    All other weight matrices are transposed; the rest is the same in both layouts.
+    """
+
+    def part(new: Any, old: Any) -> Any:
+        if isinstance(new, Heads):
+            return heads(new, old)
+        return Dense(jnp.swapaxes(new.w, -1, -2), new.b) if isinstance(new, Dense) else new
+
+    def network(new: Any, old: Any) -> Any:
+        return jax.tree.map(part, new, old, is_leaf=lambda node: isinstance(node, Heads | Dense))
+
+    def optimiser(new: AdamState, old: AdamState) -> AdamState:
+        head_steps = per_head(new.head_steps, old.head_steps)
+        return AdamState(new.steps, head_steps, network(new.mu, old.mu), network(new.nu, old.nu))
+
+    new, old = learner.learned, before.learned
+    learned = Learned(
+        mask=per_head(new.mask, old.mask),
+        **{name: network(getattr(new, name), getattr(old, name)) for name in ("actor", "critic", "target")},
+        **{name: optimiser(getattr(new, name), getattr(old, name)) for name in ("actor_adam", "critic_adam")},
+    )
+    return learner._replace(learned=learned)
