@@ -43,10 +43,9 @@ class Stack:
         else:
             self.states = stacked(states)
 
-    @property
-    def layout(self) -> Layout:
-        """How the next stretch is to be computed."""
-        return layout_for(self.program.algorithm.encoder, max(member.heads for member in self.members))
+    def layout(self, platform: str) -> Layout:
+        """How the next stretch is to be computed on a device of this kind."""
+        return layout_for(self.program.algorithm.encoder, max(member.heads for member in self.members), platform)
 
     def host_states(self) -> list[RunState]:
         """The state of each run, on the host."""

@@ -81,17 +81,22 @@ class Columns:
 
     # --- batches -----------------------------------------------------------------------------------------------------
 
-    def draw(self, replay: Replay, key: Array, batch: int, actions: int) -> Batch:
+    def draw(self, replay: Replay, key: Array, batch: int, actions: int, learning: Array) -> Batch:
         """Transitions; contexts have shape (d_c, W, B)."""
         window = self.encoder.window
-        chosen = memory.choose(replay, key, batch, window)
-        frames = memory.windows(replay, chosen, window + 1, samples_last=True)
-        outcome = memory.outcomes(replay, chosen, actions)
-        return Batch(frames[:, :-1], outcome.action.T, outcome.reward, frames[:, 1:], outcome.terminated)
 
-    def nothing(self, batch: int, actions: int) -> Batch:
-        contexts = jnp.zeros((self.encoder.observation_dim, self.encoder.window, batch))
-        return Batch(contexts, jnp.zeros((actions, batch)), jnp.zeros(batch), contexts, jnp.zeros(batch, bool))
+        def drawn() -> Batch:
+            chosen = memory.choose(replay, key, batch, window)
+            frames = memory.windows(replay, chosen, window + 1, samples_last=True)
+            outcome = memory.outcomes(replay, chosen, actions)
+            return Batch(frames[:, :-1], outcome.action.T, outcome.reward, frames[:, 1:], outcome.terminated)
+
+        def nothing() -> Batch:
+            contexts = jnp.zeros((self.encoder.observation_dim, window, batch))
+            return Batch(contexts, jnp.zeros((actions, batch)), jnp.zeros(batch), contexts, jnp.zeros(batch, bool))
+
+        # In a branch, since XLA would else fuse what was stored into what is read, and copy the buffer for that.
+        return jax.lax.cond(learning, drawn, nothing)
 
     def noise(self, key: Array, batch: int, actions: int) -> Noise:
         return Noise(*jnp.swapaxes(flat_normal(key, (2, batch, actions)), 1, 2))
@@ -135,14 +140,15 @@ class Columns:
         return self.sample_action(actor, features, noise[:, None])[0][:, 0]
 
 
-def layout_for(encoder: Encoder, heads: int) -> Layout:
+def layout_for(encoder: Encoder, heads: int, platform: str) -> Layout:
     """The layout that trains an encoder with so many active heads fastest.
 
-    Slots come in powers of two, so that few programs serve any course of growing and pruning.
+    Slots come in powers of two, so that few programs serve any course of growing and pruning; one slot would be slower
+    than two, since XLA then takes products apart. On a GPU rows it is, as long as nobody has measured columns there.
     """
-    if not isinstance(encoder, HeadsEncoder):
+    if platform != "cpu" or not isinstance(encoder, HeadsEncoder):
         return Rows(encoder)
-    return Columns(encoder, min(1 << (heads - 1).bit_length(), encoder.config.k_max))
+    return Columns(encoder, min(max(2, 1 << (heads - 1).bit_length()), encoder.config.k_max))
 
 
 # --- parts of the networks -------------------------------------------------------------------------------------------

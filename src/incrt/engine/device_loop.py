@@ -71,15 +71,16 @@ class Group:
         """Train to the next check. The host looks at it at once where it may be an event, else beside the next."""
         cadence = self._run.heads.check_every
         steps = min(cadence - self.step % cadence, self._run.sac.steps - self.step)
-        train = _TRAIN["cpu" if self._device.platform == "cpu" else "gpu"]
-        programs, counts, layouts, params, states = zip(
-            *((each.program, each.count, each.layout, each.params, each.states) for each in self.stacks), strict=True
+        platform = "cpu" if self._device.platform == "cpu" else "gpu"
+        programs, counts, params, states = zip(
+            *((each.program, each.count, each.params, each.states) for each in self.stacks), strict=True
         )
+        layouts = tuple(stack.layout(platform) for stack in self.stacks)
         behind, self._pending = self._pending, None
         with ThreadPoolExecutor(1) as host, jax.default_device(self._device):
             # In a thread: a call of the device keeps the caller busy nearly as long as the device is.
             catching_up = host.submit(self._look_at, behind)
-            states, rows = train(programs, counts, layouts, steps, params, states)
+            states, rows = _TRAIN[platform](programs, counts, layouts, steps, params, states)
             self.step += steps
             found = []
             for stack, state, row in zip(self.stacks, states, rows, strict=True):
@@ -187,7 +188,11 @@ def _stacked(count: int, tree: Any) -> Any:
 
 _OPTIONS: dict[str, dict[str, str]] = {
     # Of XLA's two libraries for products YNNPACK is the faster one for ours, but not for what it would fuse with them.
-    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"},
+    # Sums over a window are bound by loads; with vectors of 512 bits there are half as many, where the CPU has them.
+    "cpu": {
+        "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
+        "xla_cpu_prefer_vector_width": "512",
+    },
     # A step is many kernels too small to fill a GPU: those that do not wait for each other run side by side.
     "gpu": {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},
 }

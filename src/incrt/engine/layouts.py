@@ -31,11 +31,8 @@ class Layout(Protocol):
     def unpack(self, packed: Any, before: Any) -> Any:
         """The learner at the end of a stretch; ``before`` is the one that was packed."""
 
-    def draw(self, replay: Replay, key: Array, batch: int, actions: int) -> Batch:
-        """So many transitions."""
-
-    def nothing(self, batch: int, actions: int) -> Batch:
-        """A batch of the same shapes without any transition."""
+    def draw(self, replay: Replay, key: Array, batch: int, actions: int, learning: Array) -> Batch:
+        """So many transitions; of no meaning unless ``learning`` is true."""
 
     def noise(self, key: Array, batch: int, actions: int) -> Noise:
         """Draws for an update."""
@@ -70,12 +67,8 @@ class Rows:
     def unpack(self, packed: Any, before: Any) -> Any:
         return packed
 
-    def draw(self, replay: Replay, key: Array, batch: int, actions: int) -> Batch:
+    def draw(self, replay: Replay, key: Array, batch: int, actions: int, learning: Array) -> Batch:
         return memory.sample(replay, key, batch, self.encoder.window, actions)
-
-    def nothing(self, batch: int, actions: int) -> Batch:
-        contexts = jnp.zeros((batch, self.encoder.window, self.encoder.observation_dim))
-        return Batch(contexts, jnp.zeros((batch, actions)), jnp.zeros(batch), contexts, jnp.zeros(batch, bool))
 
     def noise(self, key: Array, batch: int, actions: int) -> Noise:
         return Noise(*flat_normal(key, (2, batch, actions)))

@@ -89,9 +89,7 @@ def start(program: Program, params: Any, key: Array) -> RunState:
     )
 
 
-def train_step(
-    program: Program, params: Any, state: RunState, layout: Layout | None = None
-) -> tuple[RunState, Record]:
+def train_step(program: Program, params: Any, state: RunState, layout: Layout | None = None) -> tuple[RunState, Record]:
     """Act, step the plant, store, sample, update; the state's learner is in the given layout, rows if there is none."""
     algorithm, environment = program.algorithm, program.environment
     layout = layout or Rows(algorithm.encoder)
@@ -120,12 +118,7 @@ def train_step(
 
     # store and sample
     replay = memory.add(state.replay, action, reward, terminated, done, observation, first, counts=healthy)
-    # In a branch, since XLA would else fuse what was stored into what is read, and copy the buffer for that.
-    batch = jax.lax.cond(
-        learning,
-        lambda: layout.draw(replay, sample_key, sac.batch, actions),
-        lambda: layout.nothing(sac.batch, actions),
-    )
+    batch = layout.draw(replay, sample_key, sac.batch, actions, learning)
 
     # update
     noise = layout.noise(noise_key, sac.batch, actions)
