@@ -21,8 +21,9 @@ import numpy.typing as npt
 from jax import Array
 
 import incrt
+from incrt.engine.layouts import Noise
 from incrt.engine.replay import Batch
-from incrt.engine.update import Algorithm, Learner, Noise, init_learner, update
+from incrt.engine.update import Algorithm, Learner, init_learner, update
 from incrt.heads.attention import head_norms, shares
 from incrt.heads.context import first_context, next_context
 from incrt.heads.encoders import Encoder, make_encoder

@@ -24,9 +24,10 @@ from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from torch import nn
 
 from incrt.config import EncoderConfig, SacConfig
+from incrt.engine.layouts import Noise
 from incrt.engine.networks import Actor, Critic
 from incrt.engine.replay import Batch
-from incrt.engine.update import Algorithm, Learner, Losses, Noise, init_learner, update
+from incrt.engine.update import Algorithm, Learner, Losses, init_learner, update
 from incrt.heads.attention import Heads, map_heads
 from incrt.heads.encoders import Encoded, head_features, make_encoder
 from incrt.heads.layers import Dense, Norm

@@ -17,10 +17,11 @@ from jax import Array
 from torch.distributions import Normal, TanhTransform, TransformedDistribution
 
 from incrt.config import EncoderConfig, SacConfig
+from incrt.engine.layouts import Noise, Rows
 from incrt.engine.losses import actor_loss, critic_loss, soft_target, temperature_loss
 from incrt.engine.networks import Actor, Critic, mean_action, sample_action
 from incrt.engine.replay import Batch
-from incrt.engine.update import Algorithm, Learner, Losses, Noise, init_learner, update
+from incrt.engine.update import Algorithm, Learner, Losses, init_learner, update
 from incrt.heads.encoders import Encoded, make_encoder
 from incrt.heads.layers import Dense
 
@@ -340,7 +341,7 @@ def literal_values(critic: Critic, contexts: Array, action: Numbers) -> Numbers:
 
 def test_the_target_of_the_critic_is_the_literal_one(networks: tuple[Actor, Critic]) -> None:
     actor, critic = networks
-    found = jax.jit(partial(soft_target, encoder=PLAIN, gamma=GAMMA))(
+    found = jax.jit(partial(soft_target, layout=Rows(PLAIN), gamma=GAMMA))(
         actor, critic, mask=NO_MASK, batch=BATCH_1, noise=NOISE_1.later, alpha=ALPHA
     )
     action, log_prob = literal_actor(actor, BATCH_1.next_context, NOISE_1.later)
@@ -357,7 +358,7 @@ def test_the_value_after_a_terminal_state_counts_for_nothing_even_if_it_is_not_f
 ) -> None:
     actor, critic = networks
     contexts = jnp.where(BATCH_1.terminated[:, None, None], jnp.nan, BATCH_1.next_context)
-    found = jax.jit(partial(soft_target, encoder=PLAIN, gamma=GAMMA))(
+    found = jax.jit(partial(soft_target, layout=Rows(PLAIN), gamma=GAMMA))(
         actor, critic, mask=NO_MASK, batch=BATCH_1._replace(next_context=contexts), noise=NOISE_1.later, alpha=ALPHA
     )
     np.testing.assert_array_equal(found[BATCH_1.terminated], BATCH_1.reward[BATCH_1.terminated])
@@ -367,7 +368,7 @@ def test_the_value_after_a_terminal_state_counts_for_nothing_even_if_it_is_not_f
 def test_the_loss_of_the_critic_is_the_literal_one(networks: tuple[Actor, Critic]) -> None:
     _, critic = networks
     target = jnp.linspace(-3, 2, BATCH)
-    loss, mean = jax.jit(partial(critic_loss, encoder=PLAIN))(critic, mask=NO_MASK, batch=BATCH_1, target=target)
+    loss, mean = jax.jit(partial(critic_loss, layout=Rows(PLAIN)))(critic, mask=NO_MASK, batch=BATCH_1, target=target)
     values = literal_values(critic, BATCH_1.context, double(BATCH_1.action))
     first, second = np.mean((values - double(target)) ** 2, axis=-1)
     assert float(loss) == pytest.approx(0.5 * (first + second), rel=1e-5)
@@ -386,7 +387,7 @@ def test_the_loss_of_the_actor_is_the_literal_one(networks: tuple[Actor, Critic]
     plain = np.mean(ALPHA * log_prob - value)
     far = np.mean(away(double(BATCH_1.context)[:, -1], action))
     for distance, wanted, distant in ((None, plain, 0.0), (away, plain + MULTIPLIER * far, far)):
-        loss, info = jax.jit(partial(actor_loss, encoder=PLAIN, distance=distance))(
+        loss, info = jax.jit(partial(actor_loss, layout=Rows(PLAIN), distance=distance))(
             actor, critic, mask=NO_MASK, batch=BATCH_1, noise=NOISE_1.now, alpha=ALPHA, multiplier=MULTIPLIER
         )
         assert float(loss) == pytest.approx(wanted, rel=1e-5)

@@ -10,6 +10,8 @@ where what is added is computed on the way. A product ends such a chain; where o
 
 import math
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import jax
@@ -29,7 +31,7 @@ from incrt.heads.layers import NORM_EPS, Dense, Norm
 
 
 class HeadColumns(Heads):
-    """The matrices of the heads, transposed: W^Q, W^K, W^V of shape (heads, d_k, d_model), W^O (d_model, heads, d_k)."""
+    """The matrices of the heads, transposed: W^Q, W^K, W^V are (heads, d_k, d_model), W^O is (d_model, heads, d_k)."""
 
     __slots__ = ()
 
@@ -53,8 +55,8 @@ class Columns:
         places = self._places(learner.learned.mask)
 
         def columns(heads: Heads, _: Heads) -> HeadColumns:
-            w_q, w_k, w_v, w_o = (w[places] for w in heads)
-            return HeadColumns(*(jnp.swapaxes(w, 1, 2) for w in (w_q, w_k, w_v)), jnp.transpose(w_o, (2, 0, 1)))
+            w_q, w_k, w_v = (jnp.swapaxes(w[places], 1, 2) for w in heads[:3])
+            return HeadColumns(w_q, w_k, w_v, jnp.transpose(heads.w_o[places], (2, 0, 1)))
 
         def per_head(values: Array, _: Array) -> Array:
             return values[places]
@@ -92,11 +94,12 @@ class Columns:
             return Batch(frames[:, :-1], outcome.action.T, outcome.reward, frames[:, 1:], outcome.terminated)
 
         def nothing() -> Batch:
-            contexts = jnp.zeros((self.encoder.observation_dim, window, batch))
-            return Batch(contexts, jnp.zeros((actions, batch)), jnp.zeros(batch), contexts, jnp.zeros(batch, bool))
+            zeros: Batch = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(drawn))
+            return zeros
 
         # In a branch, since XLA would else fuse what was stored into what is read, and copy the buffer for that.
-        return jax.lax.cond(learning, drawn, nothing)
+        found: Batch = jax.lax.cond(learning, drawn, nothing)
+        return found
 
     def noise(self, key: Array, batch: int, actions: int) -> Noise:
         return Noise(*jnp.swapaxes(flat_normal(key, (2, batch, actions)), 1, 2))
@@ -117,14 +120,14 @@ class Columns:
         both = _dense(Dense(*(jnp.concatenate(each) for each in zip(actor.mean, actor.log_std, strict=True))), x)
         mean, log_std = jnp.split(both, 2)
         action, terms = squashed_normal(mean, jnp.clip(log_std, *LOG_STD_RANGE), noise)
-        return action, sum(terms[i] for i in range(len(terms)))  # term by term: see above
+        return action, reduce(add, terms)  # term by term: see above
 
     def q_values(self, critic: Critic, features: Array, actions: Array) -> Array:
         first, *others = critic.values
         w = first.w.reshape(-1, first.w.shape[-1])  # both stacks in one product
         seen = len(features)
         # Not of features and actions in one array: the actor's loss needs the slope of the actions alone.
-        x = w[:, :seen] @ features + w[:, seen:] @ actions + first.b.reshape(-1, 1)
+        x: Array = w[:, :seen] @ features + w[:, seen:] @ actions + first.b.reshape(-1, 1)
         if not others:
             return x
         *hidden, last = others
@@ -133,7 +136,8 @@ class Columns:
             x = jnp.einsum("nij,njb->nib", layer.w, _relu(x)) + layer.b[..., None]
         x = _relu(x).reshape(-1, x.shape[-1])
         # Two products of one row each XLA would write as arithmetic, and repeat what comes after for every input.
-        return block_diag(*last.w) @ x + last.b
+        values: Array = block_diag(*last.w) @ x + last.b
+        return values
 
     def act(self, actor: Actor, mask: Array, context: Array, noise: Array) -> Array:
         features = self.features(actor, mask, context.T[..., None])
@@ -155,7 +159,8 @@ def layout_for(encoder: Encoder, heads: int, platform: str) -> Layout:
 
 
 def _dense(layer: Dense, x: Array) -> Array:
-    return layer.w @ x + layer.b[:, None]
+    y: Array = layer.w @ x + layer.b[:, None]
+    return y
 
 
 def _relu(x: Array) -> Array:
@@ -163,10 +168,11 @@ def _relu(x: Array) -> Array:
 
 
 def _layer_norm(norm: Norm, y: Array) -> Array:
-    mean = jnp.full((1, len(y)), 1 / len(y), y.dtype)  # as a product; in full precision where a GPU's default is less
-    centred = y - jnp.matmul(mean, y, precision="highest")
-    variance = jnp.matmul(mean, centred * centred, precision="highest")
-    return norm.scale[:, None] * (centred * jax.lax.rsqrt(variance + NORM_EPS)) + norm.shift[:, None]
+    mean = jnp.full((1, len(y)), 1 / len(y), y.dtype)  # as a product: see above
+    centred = y - mean @ y
+    variance = mean @ (centred * centred)
+    normed: Array = norm.scale[:, None] * (centred * jax.lax.rsqrt(variance + NORM_EPS)) + norm.shift[:, None]
+    return normed
 
 
 def _attend(params: Attention, mask: Array, contexts: Array) -> Array:
@@ -188,7 +194,8 @@ def _attend(params: Attention, mask: Array, contexts: Array) -> Array:
     value = jnp.where(mask[:, None, None], value, 0)
     values = jnp.einsum("kdc,kcb->kdb", value[..., :observed], seen)
     values = values + jnp.einsum("kdw,kwb->kdb", value[..., observed:], weights)
-    return asking.T @ newest + w_o @ values.reshape(-1, batch)
+    out: Array = asking.T @ newest + w_o @ values.reshape(-1, batch)
+    return out
 
 
 @jax.custom_vjp
@@ -225,12 +232,12 @@ _read.defvjp(_read_forward, _read_backward)
 
 def _over_entries(x: Array, contexts: Array) -> Array:
     """The sum over the entries c of x_kcb o_cwb, shape (heads, W, B); term by term, so that it becomes one kernel."""
-    return sum(x[:, c, None] * contexts[None, c] for c in range(len(contexts)))
+    return reduce(add, (x[:, c, None] * contexts[None, c] for c in range(len(contexts))))
 
 
 def _over_places(x: Array, contexts: Array) -> Array:
     """The sum over the places w of x_kwb o_cwb, shape (heads, d_c, B)."""
-    return sum(x[:, w, None] * contexts[None, :, w] for w in range(contexts.shape[1]))
+    return reduce(add, (x[:, w, None] * contexts[None, :, w] for w in range(contexts.shape[1])))
 
 
 # --- trees -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 
 from incrt.engine import networks

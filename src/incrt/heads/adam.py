@@ -52,7 +52,7 @@ def adam(learning_rate: float) -> optax.GradientTransformation:
             return -learning_rate * (m * (1 / _missing(_B1, t))) / (jnp.sqrt(v * (1 / _missing(_B2, t))) + _EPS)
 
         def heads_step(m: Heads, v: Heads) -> Heads:
-            return m._make(map(step, m.spread(head_steps), m, v))
+            return type(m)(*map(step, m.spread(head_steps), m, v))
 
         updates = map_heads(heads_step, lambda m, v: step(steps, m, v), mu, nu)
         return updates, AdamState(steps, head_steps, mu, nu)

@@ -177,6 +177,6 @@ def hold_inactive(mask: jax.Array, before: Any, after: Any) -> Any:
     check_mask(mask, head_slots(before))
 
     def hold(old: Heads, new: Heads) -> Heads:
-        return old._make(jnp.where(on, y, x) for on, x, y in zip(old.spread(mask), old, new, strict=True))
+        return type(old)(*(jnp.where(on, y, x) for on, x, y in zip(old.spread(mask), old, new, strict=True)))
 
     return map_heads(hold, lambda _, new: new, before, after)
