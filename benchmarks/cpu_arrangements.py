@@ -1,10 +1,14 @@
-"""How several runs are best trained on the cores of a CPU: together in one program, or each in its own.
+"""How runs are best laid onto the cores of a CPU: together in one program or each in its own, on one core or on all.
 
-Run with ``python benchmarks/cpu_arrangements.py``. Four runs train for some steps in each arrangement; the engine takes
-"a thread each".
+Run with ``python benchmarks/cpu_arrangements.py [--window W]``: four runs, and a lone one, in each arrangement, with
+all eight heads active. Of several runs the engine trains "a thread each"; of the two ways for a lone one
+``incrt train`` takes the faster, as it finds it on the machine (``engine/placement.py``). The best of some repeats
+counts.
 """
 
+import argparse
 import multiprocessing
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,89 +18,113 @@ from typing import Any
 
 import jax
 
-from incrt.cli.bench import study_run
+from incrt import EncoderConfig, Run, SacConfig, make_task, preset
 from incrt.engine.batch import Stack
-from incrt.engine.device_loop import train_stacks
-from incrt.engine.population import usable_cores
+from incrt.engine.device_loop import COMPILER_OPTIONS, train_stacks
+from incrt.engine.placement import usable_cores
 from incrt.engine.progress import first_progress
 
-RUNS, STEPS, WINDOW = 4, 100, 20
+RUNS, STEPS, REPEATS = 4, 200, 3
 
 
-def compiled(count: int) -> Callable[[Stack], Any]:
-    """Training of a stack of so many runs."""
-    train = jax.jit(train_stacks, static_argnums=(0, 1, 2))
-    return lambda stack: train((stack.program,), (count,), STEPS, (stack.params,), (stack.states,))
+def make_stack(seeds: range, window: int) -> Stack:
+    """Runs with all heads from the start."""
+    environment, params = make_task(preset(task={"window": window}).task)
+    encoder, sac = EncoderConfig(encoder="static"), SacConfig(steps=STEPS)
+    runs = [Run(seed, environment, params, window, encoder, sac=sac) for seed in seeds]
+    return Stack(range(len(runs)), [first_progress(run) for run in runs], None)
 
 
-def mapped(stack: Stack) -> Any:
+def train(stack: Stack) -> Any:
+    """All steps of a stack, in one program, the states left as they are."""
+    layouts = (stack.layout("cpu"),)
+    return _TRAIN((stack.program,), (stack.count,), layouts, STEPS, (stack.params,), (stack.states,))
+
+
+_TRAIN = jax.jit(train_stacks, static_argnums=(0, 1, 2, 3), compiler_options=COMPILER_OPTIONS["cpu"])
+
+
+@partial(jax.jit, static_argnums=0, compiler_options=COMPILER_OPTIONS["cpu"])
+def mapped(stack: Stack, params: Any, states: Any) -> Any:
     """The same for runs that follow each other inside one program."""
 
     def one(run: tuple[Any, Any]) -> Any:
         alone = jax.tree.map(lambda leaf: leaf[None], run)
-        return train_stacks((stack.program,), (1,), STEPS, (alone[0],), (alone[1],))
+        return train_stacks((stack.program,), (1,), (stack.layout("cpu"),), STEPS, (alone[0],), (alone[1],))
 
-    return jax.lax.map(one, (stack.params, stack.states))
+    return jax.lax.map(one, (params, states))
 
 
-def train_in_a_process(runs: int, barrier: Barrier, seconds: Any) -> None:
-    """So many runs one after another, while the other processes do the same."""
-    train = compiled(1)
-    stack = Stack([0], [first_progress(study_run(0, WINDOW, 5.0, STEPS))], None)
+def train_in_a_process(window: int, core: int, runs: int, barrier: Barrier, seconds: Any) -> None:
+    """So many runs one after another on one core, while the other processes do the same."""
+    os.sched_setaffinity(0, {core})
+    stack = make_stack(range(1), window)
     jax.block_until_ready(train(stack))
-    barrier.wait()
-    begin = time.perf_counter()
-    for _ in range(runs):
-        jax.block_until_ready(train(stack))
-    seconds.put(time.perf_counter() - begin)
+    for _ in range(REPEATS):
+        barrier.wait()
+        begin = time.perf_counter()
+        for _ in range(runs):
+            jax.block_until_ready(train(stack))
+        seconds.put(time.perf_counter() - begin)
 
 
-def milliseconds_in_processes() -> float:
-    """A step of one run, with as many processes as there are cores."""
-    cores, spawn = usable_cores(), multiprocessing.get_context("spawn")
-    runs_each = max(RUNS // cores, 1)
+def milliseconds_in_processes(window: int, runs: int, cores: int) -> float:
+    """A step of one run, with so many processes, each on a core of its own."""
+    spawn = multiprocessing.get_context("spawn")
+    runs_each = max(runs // cores, 1)
     barrier, seconds = spawn.Barrier(cores), spawn.Queue()
-    processes = [spawn.Process(target=train_in_a_process, args=(runs_each, barrier, seconds)) for _ in range(cores)]
+    chosen = sorted(os.sched_getaffinity(0))[:cores]
+    processes = [
+        spawn.Process(target=train_in_a_process, args=(window, core, runs_each, barrier, seconds)) for core in chosen
+    ]
     for process in processes:
         process.start()
-    slowest: float = max(seconds.get() for _ in processes)
+    taken = [seconds.get() for _ in range(REPEATS * cores)]
     for process in processes:
         process.join()
-    return 1e3 * slowest / (runs_each * cores * STEPS)
+    slowest = min(max(taken[i : i + cores]) for i in range(0, len(taken), cores))
+    return float(1e3 * slowest / (runs_each * cores * STEPS))
 
 
-def milliseconds(work: Callable[[], Any]) -> float:
+def milliseconds(work: Callable[[], Any], runs: int) -> float:
     """A step of one run; the first call compiles."""
     jax.block_until_ready(work())
-    begin = time.perf_counter()
-    jax.block_until_ready(work())
-    return 1e3 * (time.perf_counter() - begin) / (RUNS * STEPS)
+    taken = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        jax.block_until_ready(work())
+        taken.append(time.perf_counter() - begin)
+    return 1e3 * min(taken) / (runs * STEPS)
 
 
 def main() -> None:
     """Print one line an arrangement."""
-    members = [first_progress(study_run(seed, WINDOW, 5.0, STEPS)) for seed in range(RUNS)]
-    together = Stack(range(RUNS), members, None)
-    each = [Stack([i], [member], None) for i, member in enumerate(members)]
-
-    batch, single, sequence = compiled(RUNS), compiled(1), jax.jit(lambda: mapped(together))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--window", type=int, default=20)
+    window = parser.parse_args().window
+    cores = usable_cores()
+    together = make_stack(range(RUNS), window)
+    each = [make_stack(range(seed, seed + 1), window) for seed in range(RUNS)]
 
     def one_after_another() -> Any:
-        return [jax.block_until_ready(single(stack)) for stack in each]
+        return [jax.block_until_ready(train(stack)) for stack in each]
 
     def a_thread_each() -> Any:
-        with ThreadPoolExecutor(usable_cores()) as pool:
-            return list(pool.map(lambda stack: jax.block_until_ready(single(stack)), each))
+        with ThreadPoolExecutor(cores) as pool:
+            return list(pool.map(lambda stack: jax.block_until_ready(train(stack)), each))
 
-    print(f"{RUNS} runs, W = {WINDOW}, {usable_cores()} cores: ms a step of one run")
-    for name, work in (
-        ("vmap", partial(batch, together)),
-        ("lax.map", sequence),
-        ("one after another", one_after_another),
-        ("a thread each", a_thread_each),
-    ):
-        print(f"{name:18s} {milliseconds(work):6.2f}", flush=True)
-    print(f"{'a process each':18s} {milliseconds_in_processes():6.2f}", flush=True)
+    def say(name: str, found: float) -> None:
+        print(f"{name:44s} {found:6.2f}", flush=True)
+
+    print(f"W = {window}, {cores} cores: ms a step of one run")
+    say(f"{RUNS} runs, vmap", milliseconds(lambda: train(together), RUNS))
+    say(f"{RUNS} runs, lax.map", milliseconds(lambda: mapped(together, together.params, together.states), RUNS))
+    say(f"{RUNS} runs, one after another", milliseconds(one_after_another, RUNS))
+    say(f"{RUNS} runs, a thread each", milliseconds(a_thread_each, RUNS))
+    say(f"{RUNS} runs, a process on each core", milliseconds_in_processes(window, RUNS, cores))
+    say("a lone run, all cores", milliseconds(lambda: train(each[0]), 1))
+    # In a process of its own: JAX starts as many threads as there are cores for it then.
+    say("a lone run, one core", milliseconds_in_processes(window, 1, 1))
 
 
 if __name__ == "__main__":

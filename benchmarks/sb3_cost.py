@@ -12,7 +12,7 @@ from stable_baselines3.common.logger import Logger
 
 from incrt import EncoderConfig, SacConfig
 from incrt.arm.gym import StribeckEnv
-from incrt.engine.population import usable_cores
+from incrt.engine.placement import usable_cores
 from incrt.sb3 import policy_kwargs
 from incrt.sb3.peer import RANDOM_STEPS, LiteralAttention, steps_per_second
 from incrt.sb3.settings import make_sac

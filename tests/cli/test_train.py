@@ -3,9 +3,11 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cores import CAN_CHOOSE, given_back
 
 from incrt.cli import main
 from incrt.cli.evaluate import print_results
@@ -13,6 +15,7 @@ from incrt.cli.train import Train
 from incrt.config import parse_seeds
 from incrt.controllers.evaluation import delta_pct, evaluate, headroom_closed
 from incrt.engine import Job, Progress, load_policy
+from incrt.engine.placement import usable_cores
 from incrt.runs import find_runs
 
 SMALL = [
@@ -102,7 +105,7 @@ def test_the_same_command_again_trains_nothing(trained: Path, capsys: pytest.Cap
 def test_training_that_was_stopped_says_where_and_exits_as_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stopped(jobs: list[Job], *_: Any) -> list[Progress]:
+    def stopped(jobs: list[Job], *_: Any, **__: Any) -> list[Progress]:
         return [Progress(job.run, step=100 * (i + 1)) for i, job in enumerate(jobs)]
 
     monkeypatch.setattr("incrt.cli.train.train", stopped)
@@ -110,6 +113,36 @@ def test_training_that_was_stopped_says_where_and_exits_as_interrupted(
         main(["train", "--out", str(tmp_path), *OPTIONS])
     assert error.value.code == 130
     assert "stopped at step 100 of 700; the same command goes on from here" in capsys.readouterr().err
+
+
+@CAN_CHOOSE
+def test_a_run_that_trains_alone_has_all_cores_first_and_one_core_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[int, int | None]] = []
+
+    def fake(jobs: list[Job], *options: Any, cores: int | None) -> list[Progress]:
+        """Two stretches, with a head more in the second."""
+        population = SimpleNamespace(progress=[SimpleNamespace(heads=1)])
+        tell = options[2]
+        given.append((usable_cores(), cores))
+        for heads, rate in ((1, None), (2, 300.0), (2, 250.0)):
+            metrics = SimpleNamespace(steps_per_s=rate)
+            population.progress[0].heads = heads
+            tell(population, SimpleNamespace(reports=[SimpleNamespace(metrics=metrics)] if rate else []))
+        return [Progress(job.run) for job in jobs]
+
+    monkeypatch.setenv("INCRT_CACHE", str(tmp_path))
+    monkeypatch.setattr("incrt.cli.train.train", fake)
+    monkeypatch.setattr("incrt.cli.train.Display.update", lambda *_: None)
+    many = usable_cores()
+    with given_back():
+        for seeds, *cores in (("1",), ("1",), ("1-2",), ("1", "--cores", "1")):
+            with pytest.raises(SystemExit):  # nothing was trained
+                main(["train", "--out", str(tmp_path / "runs"), "--seeds", seeds, *cores, *SMALL])
+    assert given == [(many, None), (1, None), (many, None), (1, 1)]
+    (measured,) = json.loads((tmp_path / "placement" / "measured.json").read_text()).values()
+    assert measured == {"all": {"1": 300.0, "2": 250.0}, "one": {"1": 300.0, "2": 250.0}}
 
 
 def test_evaluate_gives_references_and_runs(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,6 +242,8 @@ def test_seeds_are_numbers_and_ranges() -> None:
         (["train", "--out", "X", "--k-init", "9"], "k_init must be at most k_max = 8"),
         (["train", "--out", "X", "--device", "gpu"], "there is no gpu here"),
         (["train", "--out", "X", "--save-every", "0"], "save_every must be"),
+        (["train", "--out", "X", "--cores", "0"], "cores must be a whole number >= 1"),
+        (["train", "--out", "X", "--cores", "9999"], "which is how many this process may use; got 9999"),
         (["evaluate", "X"], "holds no run"),
         (["bench", "gpu"], "there is no gpu here"),
     ],

@@ -1,6 +1,9 @@
 """``incrt train``."""
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +13,13 @@ from incrt.cli.options import AS_PRESET, DEVICE, PRESET, TaskOptions, shown, wit
 from incrt.cli.terminal import log, prepare_folder, print_json, say_stopping
 from incrt.config import EncoderConfig, HeadsConfig, RunConfig, SacConfig, TaskConfig, parse_seeds, preset
 from incrt.config.heads import WITH_HEADS
+from incrt.config.rules import COUNT
+from incrt.engine.placement import Placement, limit_cores
+from incrt.engine.population import News, Population
 from incrt.engine.training import Job, make_job, train, until_signalled
 from incrt.runs import find_runs
 from incrt.storage.cache import keep_compiled
+from incrt.storage.json import checksum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +50,9 @@ class Train(TaskOptions):
     """Any other field, as PART.FIELD=VALUE: task.eta_max=[8,5.5] sac.gamma=0.98. incrt settings lists them all."""
     device: Annotated[str, DEVICE] = "auto"
     """Where to train; auto takes a GPU if there is one."""
+    cores: int | None = None
+    """On a CPU: how many cores to use, and how many runs to train at a time. All cores if not given; a run that trains
+    alone then gets all or one of them, whichever its first two starts find to be faster."""
     save_every: int = 5000
     """Steps between two checkpoints."""
     figures: Path | None = None
@@ -54,13 +64,29 @@ class Train(TaskOptions):
 
     def run(self) -> None:
         """Train and evaluate."""
+        if self.cores is not None:
+            limit_cores(COUNT("cores", self.cores))
+        with self._placement() or nullcontext() as placement:  # before JAX starts
+            self._train(placement)
+
+    def _placement(self) -> Placement | None:
+        """Of a run that trains alone on a CPU, unless the user has said how many cores it is to have."""
+        on_cpu = self.device == "cpu" or (self.device == "auto" and not entry_points(group="jax_plugins"))
+        if self.cores is not None or not on_cpu or len(parse_seeds(self.seeds)) > 1:
+            return None
+        config = self.config()
+        shape = {**config.to_json(), "heads": {}, "sac": config.sac.replace(steps=SacConfig.steps).to_json()}
+        return Placement(f"{config.encoder.encoder}, W = {config.task.window}, {checksum(shape)[:12]}")
+
+    def _train(self, placement: Placement | None) -> None:
         jobs = self.jobs()
         if self.figures is not None:
             prepare_folder(self.figures)
         keep_compiled()
         folders = [job.folder for job in jobs]
         with Display(folders, log, tensorboard=self.tensorboard) as display, until_signalled(say_stopping):
-            progress = train(jobs, self.device, self.save_every, display.update, display.warn)
+            on_news = display.update if placement is None else _noting(placement, display.update)
+            progress = train(jobs, self.device, self.save_every, on_news, display.warn, cores=self.cores)
         if not all(each.finished for each in progress):
             done = min(each.step for each in progress)
             log.print(f"stopped at step {done} of {self.steps}; the same command goes on from here")
@@ -94,3 +120,16 @@ class Train(TaskOptions):
             if getattr(self, name) is not None and self.encoder not in encoders:
                 option = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option} goes with encoder {' or '.join(encoders)}, not with {self.encoder}")
+
+
+def _noting(placement: Placement, tell: Callable[[Population, News], None]) -> Callable[[Population, News], None]:
+    """Also note how fast each stretch of the only run was trained, by the heads that were active in it."""
+    heads: list[int] = []
+
+    def on_news(population: Population, news: News) -> None:
+        for report in news.reports:
+            placement.note(heads[-1], report.metrics.steps_per_s)
+        heads[:] = [population.progress[0].heads]
+        tell(population, news)
+
+    return on_news

@@ -72,10 +72,10 @@ class Group:
         cadence = self._run.heads.check_every
         steps = min(cadence - self.step % cadence, self._run.sac.steps - self.step)
         platform = "cpu" if self._device.platform == "cpu" else "gpu"
+        layouts = tuple(stack.layout(platform) for stack in self.stacks)
         programs, counts, params, states = zip(
             *((each.program, each.count, each.params, each.states) for each in self.stacks), strict=True
         )
-        layouts = tuple(stack.layout(platform) for stack in self.stacks)
         behind, self._pending = self._pending, None
         with ThreadPoolExecutor(1) as host, jax.default_device(self._device):
             # In a thread: a call of the device keeps the caller busy nearly as long as the device is.
@@ -186,7 +186,7 @@ def _stacked(count: int, tree: Any) -> Any:
     return tree if count > 1 else jax.tree.map(lambda leaf: leaf[None], tree)
 
 
-_OPTIONS: dict[str, dict[str, str]] = {
+COMPILER_OPTIONS: dict[str, dict[str, str]] = {
     # Of XLA's two libraries for products YNNPACK is the faster one for ours, but not for what it would fuse with them.
     # Sums over a window are bound by loads; with vectors of 512 bits there are half as many, where the CPU has them.
     "cpu": {
@@ -198,5 +198,5 @@ _OPTIONS: dict[str, dict[str, str]] = {
 }
 _TRAIN = {
     kind: jax.jit(train_stacks, static_argnums=(0, 1, 2, 3), donate_argnums=5, compiler_options=options)
-    for kind, options in _OPTIONS.items()
+    for kind, options in COMPILER_OPTIONS.items()
 }

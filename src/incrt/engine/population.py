@@ -4,7 +4,6 @@ On a GPU all runs that can advance in step do, those of one program as one batch
 own, and as many groups advance at a time as there are cores (docs/engine.md has the figures for these choices).
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,6 +18,7 @@ from incrt.config.rules import COUNT, one_of
 from incrt.engine.batch import Stack
 from incrt.engine.checks import shaping
 from incrt.engine.device_loop import Group
+from incrt.engine.placement import usable_cores
 from incrt.engine.progress import Checkpoint, Progress, Report, Run, first_progress
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -134,8 +134,3 @@ def find_device(name: str) -> jax.Device:
     if device.platform not in DEVICES:
         raise ValueError(f"training runs on {' or '.join(DEVICES[1:])}, not on {device.platform}; name one of them")
     return device
-
-
-def usable_cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

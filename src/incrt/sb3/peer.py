@@ -19,7 +19,7 @@ from incrt.arm.gym import StribeckEnv
 from incrt.config import EncoderConfig, SacConfig, TaskConfig
 from incrt.config.heads import WITH_HEADS
 from incrt.config.rules import COUNT, one_of
-from incrt.engine.population import usable_cores
+from incrt.engine.placement import usable_cores
 from incrt.heads.attention import POSITION_STD
 from incrt.heads.layers import NORM_EPS
 from incrt.sb3.settings import make_sac
