@@ -14,11 +14,11 @@ from typing import Any
 
 import jax
 
-from incrt.cli.bench import study_run
 from incrt.engine.batch import Stack
 from incrt.engine.device_loop import train_stacks
 from incrt.engine.population import usable_cores
 from incrt.engine.progress import first_progress
+from incrt.peers.engine import study_run
 
 RUNS, STEPS, WINDOW = 4, 100, 20
 
