@@ -46,6 +46,7 @@ $(VENV)/demo-installed: pyproject.toml constraints.txt | $(VENV)/created
 
 $(VENV)/test-installed: pyproject.toml constraints.txt | $(VENV)/created
 	$(PIP) --editable ".[dev]"
+	$(PIP) --no-deps memorax
 	touch $@ $(VENV)/demo-installed $(VENV)/docs-installed
 
 $(VENV)/docs-installed: pyproject.toml constraints.txt | $(VENV)/created

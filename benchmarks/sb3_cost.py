@@ -2,20 +2,18 @@
 
 Run with ``python benchmarks/sb3_cost.py``. A step is one of the environment and one update of 256 windows; layers,
 batch and buffer are the engine's. The flat window is what Stable-Baselines3 makes of an observation by itself, the
-literal attention is the paper's written out (``incrt.sb3.peer``), with all eight heads active as in the other.
+literal attention is the paper's written out (``incrt.sb3.literal``), with all eight heads active as in the other.
 """
 
 from itertools import product
+from time import perf_counter
 from typing import Any
 
-from stable_baselines3.common.logger import Logger
-
-from incrt import EncoderConfig, SacConfig
-from incrt.arm.gym import StribeckEnv
+from incrt import EncoderConfig, SacConfig, TaskConfig
 from incrt.engine.placement import usable_cores
 from incrt.sb3 import policy_kwargs
-from incrt.sb3.peer import RANDOM_STEPS, LiteralAttention, steps_per_second
-from incrt.sb3.settings import make_sac
+from incrt.sb3.literal import LiteralAttention
+from incrt.sb3.timing import TimedSac
 
 STEPS = 300
 REPEATS = 3
@@ -35,10 +33,10 @@ def main() -> None:
     for name, threads in product(EXTRACTORS, sorted({1, usable_cores()})):
         rates = []
         for seed in range(REPEATS):
-            env = StribeckEnv()
-            model = make_sac(env, SacConfig(), EXTRACTORS[name], seed, learning_starts=RANDOM_STEPS, device="cpu")
-            model.set_logger(Logger(None, []))
-            rates.append(steps_per_second(model, STEPS, threads))
+            timed = TimedSac(TaskConfig(), SacConfig(), EXTRACTORS[name], seed)
+            begin = perf_counter()
+            timed.train(STEPS, threads)
+            rates.append(STEPS / (perf_counter() - begin))
         print(f"{name:18s} {threads} threads of PyTorch: {max(rates):6.1f} steps a second", flush=True)
 
 

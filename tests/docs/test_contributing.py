@@ -4,7 +4,10 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-THINGS = {"study", "rank signal", "encoder", "claim", "reference controller", "friction model", "robot", "trajectory"}
+THINGS = {
+    *("study", "rank signal", "encoder", "claim", "reference controller", "friction model", "robot", "trajectory"),
+    "peer of the engine",
+}
 
 
 def touched() -> dict[str, list[str]]:

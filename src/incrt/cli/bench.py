@@ -1,7 +1,7 @@
 """``incrt bench``: how fast the engine trains, on this machine and in this process."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -10,26 +10,31 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from incrt.arm.task import make_task
 from incrt.cli.terminal import log, new_table, print_json
-from incrt.config import EncoderConfig, HeadsConfig, SacConfig, preset
+from incrt.config import EncoderConfig, SacConfig, preset
 from incrt.config.rules import COUNT
 from incrt.engine.population import Population
 from incrt.engine.progress import Run
+from incrt.peers.engine import TAU_Z, begin_engine, study_run
+from incrt.peers.table import PEERS, Peer, Setting
+from incrt.peers.timing import Training, in_rounds, speed_of
 
+WINDOWS = (20, 50)
+RUNS = (1, 2, 8)
+ROUNDS = 5
+SECONDS = 2.0
+"""Of each training in a round, with the CPU."""
 _WARM_UP = 2000
 """Steps after which every program of a run has been compiled: the first head grows at step 1500."""
-_CPU_STEPS = 1000
-_SB3_STEPS = {20: 100, 50: 50}
-"""Steps of the peer that are timed, by window; each takes a large part of a second."""
 
 
 @dataclass(frozen=True)
 class Bench:
     """Time training as it is, with plant, replay and checks.
 
-    cpu: one run and eight, beside Stable-Baselines3's SAC with the paper's attention written out over the whole window,
-    on the same cores. gpu: the 30 runs of the paper's main study, one run, and 150 runs, each from start to end.
+    cpu: one run, two and eight at once, all heads active, beside what one would train with instead (Stable-Baselines3,
+    sbx, memorax, as far as they are installed) on the same cores and in turns; it takes ten minutes. gpu: the 30 runs
+    of the paper's main study, one run, and 150 runs, each from start to end.
     """
 
     device: Annotated[Literal["cpu", "gpu"], tyro.conf.Positional]
@@ -40,41 +45,122 @@ class Bench:
     """Print JSON and nothing else."""
 
     def run(self) -> None:
-        """Print the table."""
+        """Print the tables."""
         if self.device == "cpu" and self.steps is not None:
             raise ValueError("--steps goes with bench gpu; bench cpu times steps, not whole runs")
         steps = SacConfig.steps if self.steps is None else COUNT("steps", self.steps)
         rows = _time_cpu() if self.device == "cpu" else _time_gpu(steps)
         if self.json:
             print_json(rows)
+        elif self.device == "cpu":
+            _print_cpu(rows)
         else:
-            Console().print(_table(f"Training on {jax.devices(self.device)[0].device_kind}", rows))
+            Console().print(_table(f"Training on {jax.devices('gpu')[0].device_kind}", rows))
+
+
+# --- beside peers, on a CPU ------------------------------------------------------------------------------------------
 
 
 def _time_cpu() -> list[dict[str, Any]]:
-    try:
-        from incrt.sb3.peer import time_sb3
-    except ImportError as error:
-        raise ValueError(f"bench cpu has nothing to compare with: {error}") from None
     rows = []
-    for window in (20, 50):
-        with log.status(f"W = {window}: Stable-Baselines3"):
-            peer = time_sb3(preset(task={"window": window}).task, EncoderConfig(), SacConfig(), _SB3_STEPS[window])
-        for count in (1, 8):
-            runs = [study_run(seed, window, 5.0, _CPU_STEPS) for seed in range(count)]
-            with log.status(f"W = {window}: {count} runs of the engine"):
-                training_seconds([study_run(0, window, 5.0, HeadsConfig.check_every)], "cpu")  # compiles
-                rate = count * _CPU_STEPS / training_seconds(runs, "cpu")
+    peers: Sequence[Peer] = PEERS
+    with log.status("") as status:
+        for window in WINDOWS:
+
+            def tell(words: str, window: int = window) -> None:
+                status.update(f"W = {window}: {words}")
+
+            trainings = dict(begin_peers(peers, window, tell))
+            if not trainings:
+                raise ValueError("bench cpu has nothing to compare with")
+            peers = [peer for peer in peers if peer.name in trainings]
+            for count in RUNS:
+                tell(f"{_engine(count)} begins")
+                trainings[_engine(count)] = begin_engine(window, count)
+            rows += comparison(window, in_rounds(trainings, ROUNDS, SECONDS, tell))
+    return rows
+
+
+def begin_peers(peers: Sequence[Peer], window: int, tell: Callable[[str], None]) -> Iterator[tuple[str, Training]]:
+    """The training of each peer that is installed, by its name; of each other it is said how to get it."""
+    task = preset(task={"window": window, "tau_z": TAU_Z}).task
+    for peer in peers:
+        tell(f"{peer.name} begins")
+        try:
+            yield peer.name, peer.begin(Setting(task, EncoderConfig(), SacConfig()))
+        except ImportError as error:
+            log.print(f"{peer.name} is left out ({error}): {peer.comes_with}", markup=False, soft_wrap=True)
+
+
+def comparison(window: int, found: Mapping[str, list[float]]) -> list[dict[str, Any]]:
+    """The rows of a window, one for each number of runs and peer, of the steps a second in each round.
+
+    Spreads are the lowest and the highest of the rounds; ``of_one_run`` is how the runs together compare with one.
+    """
+    rows = []
+    one_run = speed_of(found[_engine(1)]).median
+    for count in RUNS:
+        ours = found[_engine(count)]
+        engine = speed_of(ours)
+        for peer in (each for each in PEERS if each.name in found):
+            theirs = found[peer.name]
+            speed = speed_of(theirs)
+            ratio = speed_of([our / their for our, their in zip(ours, theirs, strict=True)])
             rows.append(
                 {
                     "window": window,
                     "runs": count,
-                    "sb3_steps_per_s": peer,
-                    "engine_steps_per_s": rate,
-                    "ratio": rate / peer,
+                    "peer": peer.name,
+                    "peer_steps_per_s": speed.median,
+                    "peer_spread": [speed.low, speed.high],
+                    "engine_steps_per_s": engine.median,
+                    "engine_spread": [engine.low, engine.high],
+                    "ratio": engine.median / speed.median,
+                    "ratio_spread": [ratio.low, ratio.high],
+                    "of_one_run": engine.median / one_run,
+                    "work": peer.work,
                 }
             )
     return rows
+
+
+def _engine(count: int) -> str:
+    return "incrt, one run" if count == 1 else f"incrt, {count} runs at once"
+
+
+def _print_cpu(rows: Sequence[dict[str, Any]]) -> None:
+    """Of each window a table of peers and one of the engine's runs, and in the end what peers do otherwise."""
+    console = Console()
+    for window in dict.fromkeys(row["window"] for row in rows):
+        of_window = [row for row in rows if row["window"] == window]
+        peers = dict.fromkeys(row["peer"] for row in of_window)
+        headings = ["training", "steps/s", "from", "to", *(f"{count} run{'s' if count > 1 else ''}" for count in RUNS)]
+        title = f"W = {window}: medians of {ROUNDS} rounds, and incrt's runs against each peer"
+        table = new_table(title, headings)
+        for peer in peers:
+            of_peer = [row for row in of_window if row["peer"] == peer]
+            times = [f"{row['ratio']:.2f}x" for row in of_peer]
+            table.add_row(peer, *_speed(of_peer[0], "peer"), *times)
+        of_engine = [row for row in of_window if row["peer"] == next(iter(peers))]
+        for row in of_engine:
+            table.add_row(_engine(row["runs"]), *_speed(row, "engine"), *("" for _ in RUNS))
+        console.print(table)
+        for row in of_engine[1:]:
+            words = f"{row['runs']} runs at once take {row['of_one_run']:.2f} times the steps of one"
+            console.print(f"W = {window}: {words}", soft_wrap=True)
+    words = (
+        "A step is one of the environment and one update of 256 windows, with all eight heads active where there are"
+    )
+    console.print(f"{words} heads; incrt is faster while few are.", soft_wrap=True)
+    for name, work in {row["peer"]: row["work"] for row in rows}.items():
+        console.print(f"{name}: {work}", soft_wrap=True)
+
+
+def _speed(row: Mapping[str, Any], whose: str) -> list[str]:
+    return [f"{value:.1f}" for value in (row[f"{whose}_steps_per_s"], *row[f"{whose}_spread"])]
+
+
+# --- whole runs, on a GPU --------------------------------------------------------------------------------------------
 
 
 def _time_gpu(steps: int) -> list[dict[str, Any]]:
@@ -103,12 +189,6 @@ def _time_gpu(steps: int) -> list[dict[str, Any]]:
     return rows
 
 
-def study_run(seed: int, window: int, tau_z: float, steps: int, k_max: int = EncoderConfig.k_max) -> Run:
-    """A run of the paper's main study."""
-    environment, params = make_task(preset(task={"window": window, "tau_z": tau_z}).task)
-    return Run(seed, environment, params, window, EncoderConfig(k_max=k_max), sac=SacConfig(steps=steps))
-
-
 def training_seconds(runs: Sequence[Run], device: str) -> float:
     """How long it takes to train the runs to their end."""
     begin = time.perf_counter()
@@ -118,11 +198,8 @@ def training_seconds(runs: Sequence[Run], device: str) -> float:
 
 
 _FORMS = {
-    "window": ("W", "{}"),
     "runs": ("runs", "{}"),
-    "sb3_steps_per_s": ("SB3 steps/s", "{:.2f}"),
-    "engine_steps_per_s": ("engine steps/s", "{:.1f}"),
-    "ratio": ("ratio", "{:.1f}"),
+    "window": ("W", "{}"),
     "ms_per_step": ("ms/step", "{:.3f}"),
     "train_s": ("training [s]", "{:.1f}"),
     "compile_s": ("compiling [s]", "{:.1f}"),

@@ -64,7 +64,7 @@ def new_table(title: str, headings: Sequence[str], caption: str | None = None) -
     """A table without rows; names are to the left, figures to the right."""
     table = Table(title=title, caption=caption, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "controller" else "right", no_wrap=True)
+        table.add_column(heading, justify="left" if heading in {"controller", "training"} else "right", no_wrap=True)
     return table
 
 

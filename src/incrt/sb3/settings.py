@@ -12,11 +12,17 @@ from incrt.sb3.networks import Networks
 
 
 def make_sac(
-    env: gym.Env[Any, Any] | VecEnv, sac: SacConfig, policy_kwargs: dict[str, Any], seed: int | None, **others: Any
+    env: gym.Env[Any, Any] | VecEnv,
+    sac: SacConfig,
+    policy_kwargs: dict[str, Any],
+    seed: int | None,
+    algorithm: type[SAC] = SAC,
+    **others: Any,
 ) -> SAC:
     """Stable-Baselines3's SAC with the engine's settings; it has no penalty on inadmissible actions.
 
-    ``policy_kwargs`` need not name the layers, which are the engine's; ``others`` are SAC's own arguments.
+    ``policy_kwargs`` need not name the layers, which are the engine's; ``algorithm`` is another class of SAC that takes
+    the same arguments, and ``others`` are SAC's own.
     """
     settings = {
         "learning_rate": sac.learning_rate,
@@ -33,7 +39,7 @@ def make_sac(
         "seed": seed,
         **others,
     }
-    return SAC("MlpPolicy", env, **settings)
+    return algorithm("MlpPolicy", env, **settings)
 
 
 def settings_of(model: Any, steps: int) -> SacConfig:

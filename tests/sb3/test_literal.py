@@ -1,4 +1,4 @@
-"""The peer of the engine: that its attention is the paper's, and that its clock counts what it says."""
+"""The attention written out for Stable-Baselines3 is the paper's."""
 
 from typing import Any
 
@@ -9,16 +9,13 @@ import pytest
 import torch
 from gymnasium import spaces
 from literal import literal
-from stable_baselines3 import SAC
 
-from incrt.config import EncoderConfig, SacConfig, TaskConfig
+from incrt.config import EncoderConfig
 from incrt.heads.encoders import Encoded, head_features, make_encoder
-from incrt.sb3 import peer as sb3_peer
-from incrt.sb3.peer import LiteralAttention, make_sb3, time_sb3
+from incrt.sb3.literal import LiteralAttention
 
 WINDOW, OBSERVED = 20, 11
 contexts = np.random.default_rng(0).standard_normal((5, WINDOW, OBSERVED), np.float32)
-TINY = (TaskConfig(window=4), EncoderConfig(k_max=2, d_k=2), SacConfig(batch=4, buffer=200, hidden=(8,)))
 
 
 def torch_of(x: Any) -> torch.Tensor:
@@ -66,45 +63,6 @@ def test_no_time_step_sees_a_later_one() -> None:
     assert bool((moved[9:] > 1e-3).all())
 
 
-def test_the_model_is_stock_and_has_the_engines_settings() -> None:
-    sac = SacConfig(batch=32, buffer=1000, learning_rate=1e-3, gamma=0.9, tau=0.1, hidden=(16, 8), target_entropy=-2)
-    config = TaskConfig(window=7, tau_z=1.0)
-    model = make_sb3(config, EncoderConfig(k_max=3), sac)
-    assert type(model) is SAC
-    assert model.env is not None
-    assert model.env.get_attr("config") == [config]
-    assert (model.batch_size, model.buffer_size, model.gamma, model.tau) == (32, 1000, 0.9, 0.1)
-    assert (model.lr_schedule(1), model.target_entropy, model.gradient_steps) == (1e-3, -2.0, 1)
-    assert model.policy.net_arch == [16, 8]
-    for network in (model.actor, model.critic, model.critic_target):
-        extractor = network.features_extractor
-        assert isinstance(extractor, LiteralAttention)
-        assert (len(extractor.heads), extractor.features_dim) == (3, 48)
-
-
-def test_each_timed_step_is_one_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    updates = []
-    train = SAC.train
-
-    def counted(model: SAC, gradient_steps: int, batch_size: int) -> None:
-        updates.append(gradient_steps)
-        train(model, gradient_steps, batch_size)
-
-    monkeypatch.setattr(SAC, "train", counted)
-    monkeypatch.setattr(sb3_peer, "usable_cores", lambda: 1)  # threads that wait for one another cost as if they worked
-    monkeypatch.setattr(sb3_peer, "perf_counter", lambda: sum(updates))  # a clock that counts updates
-    assert time_sb3(*TINY, steps=7) == 1.0
-    assert sum(updates) >= sb3_peer.WARM_UP
-
-
-def test_it_gives_a_speed_and_leaves_pytorchs_threads_alone() -> None:
-    before = torch.get_num_threads()
-    assert 0 < time_sb3(*TINY, steps=10) < 1e5
-    assert torch.get_num_threads() == before
-
-
-def test_only_encoders_with_heads_have_this_peer() -> None:
+def test_an_encoder_without_heads_cannot_be_written_out() -> None:
     with pytest.raises(ValueError, match="encoder must be one of runtime, static; got 'gru'"):
-        time_sb3(TaskConfig(), EncoderConfig(encoder="gru"), SacConfig(), steps=1)
-    with pytest.raises(ValueError, match="steps must be a whole number >= 1"):
-        time_sb3(*TINY, steps=0)
+        LiteralAttention(spaces.Box(-1, 1, (WINDOW, OBSERVED), np.float32), EncoderConfig(encoder="gru"))
