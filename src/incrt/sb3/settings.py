@@ -19,6 +19,17 @@ def make_sac(
     ``policy_kwargs`` need not name the layers, which are the engine's; ``others`` are SAC's own arguments.
     """
     settings = {
+        **sac_arguments(sac),
+        "policy_kwargs": {"net_arch": list(sac.hidden), **policy_kwargs},
+        "seed": seed,
+        **others,
+    }
+    return SAC("MlpPolicy", env, **settings)
+
+
+def sac_arguments(sac: SacConfig) -> dict[str, Any]:
+    """The engine's settings as arguments of SAC, the layers not among them; sbx's SAC has the same names."""
+    return {
         "learning_rate": sac.learning_rate,
         "buffer_size": sac.buffer,
         "learning_starts": sac.learning_starts,
@@ -29,11 +40,7 @@ def make_sac(
         "gradient_steps": 1,
         "ent_coef": "auto",
         "target_entropy": "auto" if sac.target_entropy is None else sac.target_entropy,
-        "policy_kwargs": {"net_arch": list(sac.hidden), **policy_kwargs},
-        "seed": seed,
-        **others,
     }
-    return SAC("MlpPolicy", env, **settings)
 
 
 def settings_of(model: Any, steps: int) -> SacConfig:
