@@ -1,21 +1,18 @@
 """Trains and evaluates one batch: what a process of the local backend, or an assignment of Ray, does."""
 
 import errno
-import math
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax.monitoring
-
 from incrt.controllers.tuning import CONTROLLERS
+from incrt.engine.compilation import compilations, covered
 from incrt.engine.training import Job, make_job, train, until_signalled
 from incrt.runs import evaluate_run, find_runs, is_over, reference_evaluation, reference_rows
 from incrt.storage.cache import keep_compiled
@@ -33,7 +30,7 @@ _NOTHING_FITS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 def work(assignment: Assignment, warn: Callable[[str], None]) -> AssignmentResult:
     """Train what is not trained, evaluate what is not evaluated. What goes wrong with one run leaves the others be."""
     keep_compiled()
-    _compilations()
+    compilations()
     found = AssignmentResult()
     was_stopped = False
     try:
@@ -51,7 +48,7 @@ def work(assignment: Assignment, warn: Callable[[str], None]) -> AssignmentResul
                 except ValueError as error:  # of no one run: a device that is not there, for example
                     found.problems |= {str(run.folder): str(error) for run in unfinished}
                 was_stopped = stop()  # also where the last steps were done before it was heard
-            found.spent.compile_s = _length(each for each in _compilations() if each[0] >= begin)
+            found.spent.compile_s = covered(each for each in compilations() if each[0] >= begin)
             found.spent.train_s = time.monotonic() - begin - found.spent.compile_s
             others = {*found.held, *found.problems}  # another process may have brought one to its end meanwhile
             found.spent.runs = sum(_is_whole(run.folder) for run in fresh if str(run.folder) not in others)
@@ -70,28 +67,6 @@ def work(assignment: Assignment, warn: Callable[[str], None]) -> AssignmentResul
 def _is_whole(folder: Path) -> bool:
     """Whether a run was trained to its last step."""
     return is_over(folder) and read_json(folder / "conclusion.json")["failure"] is None
-
-
-@cache
-def _compilations() -> list[tuple[float, float]]:
-    """Begin and end of all that JAX did in this process, from the first call on, to make programs."""
-    found: list[tuple[float, float]] = []
-
-    def note(event: str, duration_secs: float, **_: str | int) -> None:
-        if event.startswith("/jax/core/compile/"):  # tracing, lowering and compiling, some inside each other
-            found.append(((end := time.monotonic()) - duration_secs, end))
-
-    jax.monitoring.register_event_duration_secs_listener(note)
-    return found
-
-
-def _length(spans: Iterable[tuple[float, float]]) -> float:
-    """Of the time that at least one of the spans covers."""
-    length, reached = 0.0, -math.inf
-    for begin, end in sorted(spans):
-        length += max(0.0, end - max(begin, reached))
-        reached = max(reached, end)
-    return length
 
 
 def _train(
