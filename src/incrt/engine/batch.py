@@ -15,7 +15,7 @@ from threadpoolctl import ThreadpoolController
 from incrt.engine.checks import Look, Shaping, act, look, measure, measure_removal, shaping
 from incrt.engine.columns import layout_for
 from incrt.engine.layouts import Layout
-from incrt.engine.progress import Metrics, Progress
+from incrt.engine.progress import Metrics, Progress, Run
 from incrt.engine.replay import latest_contexts
 from incrt.engine.step import Program, RunState, start
 from incrt.heads.certificates import Evidence
@@ -124,10 +124,16 @@ class Stack:
         return {i: one(evidence, i)._replace(removal=one(removal, i) if i in prunes else None) for i in events}
 
 
+def look_alone(run: Run, state: RunState) -> Look:
+    """What a check of one run is shown, by the program that checks of one run have."""
+    found: Look = one(jax.device_get(_look(run.program(), shaping(run.heads), 1, stacked([state]))), 0)
+    return found
+
+
 def stacked(trees: Sequence[Any]) -> Any:
     """Trees of one structure as one tree with one more axis in front."""
     # Through NumPy, which knows no weak types: numbers and arrays then need the same program.
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves])), *trees)
+    return jax.device_put(jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees))
 
 
 def one(tree: Any, i: int) -> Any:
