@@ -30,6 +30,7 @@ bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/heads_evidence.py
 	$(BIN)/python benchmarks/kill_resume.py
 	$(BIN)/python benchmarks/cpu_arrangements.py
+	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/engine_cost.py
 	$(BIN)/python benchmarks/sb3_curves.py
 	$(BIN)/python benchmarks/sb3_cost.py

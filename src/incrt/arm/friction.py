@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from incrt.config import FRICTIONS, TaskConfig
-from incrt.config.registry import as_arrays, refusing, try_compiling
+from incrt.config.registry import as_array, as_arrays, refusing, try_compiling
 
 
 class FrictionTerms(NamedTuple):
@@ -71,7 +71,7 @@ class Stribeck(NamedTuple):
 @FRICTIONS.register("stribeck")
 def stribeck(config: TaskConfig, dtype: Any) -> Stribeck:
     """The paper's friction, with the numbers of a configuration."""
-    return Stribeck(*(jnp.asarray(getattr(config, name), dtype) for name in Stribeck._fields))
+    return Stribeck(*(as_array(getattr(config, name), dtype) for name in Stribeck._fields))
 
 
 def make_friction(config: TaskConfig, dtype: Any = jnp.float32) -> Friction:

@@ -4,12 +4,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from incrt.arm.plant import mass_times
 from incrt.arm.robots import Robot, make_robot, torque_limit_of
 from incrt.arm.trajectories import Target
 from incrt.config import TaskConfig
+from incrt.config.registry import as_array
 
 
 class Gains(NamedTuple):
@@ -105,14 +107,14 @@ def make_law(config: TaskConfig, robot: Robot, dtype: Any = jnp.float32) -> Law:
 
     def corner(side: int) -> Gains:
         k_d, lam = ([pair[side] for pair in config.by_joint(name)] for name in ("k_d_range", "lam_range"))
-        eta = jnp.asarray(config.eta_max, dtype)
-        return Gains(jnp.asarray(k_d, dtype), jnp.asarray(lam, dtype), -eta if side == 0 else eta)
+        eta = np.asarray(config.eta_max)
+        return Gains(*(as_array(each, dtype) for each in (k_d, lam, -eta if side == 0 else eta)))
 
     limit = config.torque_limit
     return Law(
         model=robot if config.model is None else make_robot("model", config, dtype),
-        payload=jnp.asarray(config.payload_nominal, dtype),
+        payload=as_array(config.payload_nominal, dtype),
         box=Box(corner(0), corner(1)),
-        tanh_velocity=jnp.asarray(config.tanh_velocity, dtype),
-        torque_limit=torque_limit_of(robot, dtype) if limit is None else jnp.asarray(limit, dtype),
+        tanh_velocity=as_array(config.tanh_velocity, dtype),
+        torque_limit=torque_limit_of(robot, dtype) if limit is None else as_array(limit, dtype),
     )

@@ -18,6 +18,7 @@ from jax import Array
 from incrt.arm.friction import Friction, make_friction
 from incrt.arm.robots import Robot, make_robot
 from incrt.config import TaskConfig
+from incrt.config.registry import as_array
 
 _SWEEPS = 50
 """Gauss-Seidel sweeps that sort the joints of a coupled robot into sticking and sliding ones."""
@@ -97,4 +98,4 @@ def _plus_diagonal(mass: Array, diagonal: Array) -> Array:
 
 def make_plant(config: TaskConfig, dtype: Any = jnp.float32) -> Plant:
     """The plant of a configuration."""
-    return Plant(make_robot("robot", config, dtype), make_friction(config, dtype), jnp.asarray(config.dt, dtype))
+    return Plant(make_robot("robot", config, dtype), make_friction(config, dtype), as_array(config.dt, dtype))

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from incrt.config import ROBOTS, TaskConfig
-from incrt.config.registry import as_arrays, refusing, try_compiling
+from incrt.config.registry import as_array, as_arrays, refusing, try_compiling
 from incrt.config.rules import COUNT
 
 
@@ -51,17 +51,17 @@ class DecoupledArm(NamedTuple):
 @ROBOTS.register("two_link")
 def two_link(config: TaskConfig, dtype: Any) -> DecoupledArm:
     """The paper's arm, with the inertias of a configuration."""
-    return DecoupledArm(jnp.asarray(config.inertia, dtype), jnp.asarray(config.payload_inertia, dtype))
+    return DecoupledArm(as_array(config.inertia, dtype), as_array(config.payload_inertia, dtype))
 
 
 def home_of(robot: Robot, dtype: Any) -> Array:
     """The posture at which a robot is checked."""
-    return jnp.asarray(getattr(robot, "home", jnp.zeros(robot.dof)), dtype)
+    return as_array(getattr(robot, "home", np.zeros(robot.dof)), dtype)
 
 
 def torque_limit_of(robot: Robot, dtype: Any) -> Array:
     """Largest torque of each joint."""
-    return jnp.asarray(getattr(robot, "torque_limit", jnp.full(robot.dof, jnp.inf)), dtype)
+    return as_array(getattr(robot, "torque_limit", np.full(robot.dof, np.inf)), dtype)
 
 
 def make_robot(field: str, config: TaskConfig, dtype: Any = jnp.float32) -> Robot:
@@ -77,13 +77,19 @@ def make_robot(field: str, config: TaskConfig, dtype: Any = jnp.float32) -> Robo
 def check_along(field: str, robot: Robot, postures: Array, payload: Array) -> None:
     """Refuse a robot that is not a number in one of these postures, shape (postures, n)."""
     with refusing(field):
-        found = jax.vmap(lambda q: robot.mass_and_bias(q, jnp.zeros_like(q), payload))(postures)
+        found = _masses_and_biases(robot, postures, payload)
     for name, arrays in zip(("mass matrix", "bias"), map(np.asarray, found), strict=True):
         finite = np.isfinite(arrays).reshape(len(postures), -1).all(-1)
         if not finite.all():
             at = int(np.argmin(finite))
             where = f"q = {np.round(postures[at], 4).tolist()} rad, at home or along the trajectory"
             raise ValueError(f"the {field} must give finite numbers; at {where}, its {name} is {arrays[at].tolist()}")
+
+
+@jax.jit
+def _masses_and_biases(robot: Robot, postures: Array, payload: Array) -> tuple[Array, Array]:
+    """Of an arm at rest in each of these postures."""
+    return jax.vmap(lambda q: robot.mass_and_bias(q, jnp.zeros_like(q), payload))(postures)
 
 
 def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
@@ -98,9 +104,10 @@ def _check(field: str, robot: Robot, config: TaskConfig, dtype: Any) -> None:
     limit = torque_limit_of(robot, dtype)
     if not np.all(np.asarray(limit) > 0):
         raise ValueError(f"torque_limit of the {field} must hold numbers > 0, got {limit}")
-    try_compiling(field, robot.mass_and_bias, home, jnp.zeros_like(home), jnp.zeros((), dtype))
+    still = as_array(np.zeros(n), dtype)
+    try_compiling(field, robot.mass_and_bias, home, still, as_array(0, dtype))
     for payload in config.payload_range:
-        found = robot.mass_and_bias(home, jnp.zeros_like(home), jnp.asarray(payload, dtype))
+        found = robot.mass_and_bias(home, still, as_array(payload, dtype))
         is_pair = isinstance(found, tuple) and len(found) == 2  # an array of two rows could be unpacked as well
         if not is_pair or not all(isinstance(each, Array | np.ndarray) for each in found):
             raise ValueError(f"mass_and_bias of the {field} must give a pair of arrays, M and bias; got {found!r}")

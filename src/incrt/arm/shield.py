@@ -21,12 +21,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax import Array
 
 from incrt.arm.law import Gains, Law, tracking_error
 from incrt.arm.plant import mass_times
 from incrt.arm.trajectories import Target
 from incrt.config import TaskConfig
+from incrt.config.registry import as_array
 
 _NEGLIGIBLE = 1e-9
 """Entries of the normal smaller than this fraction of its largest one do not help to reach the half-space."""
@@ -139,13 +141,13 @@ def project(point: Array, half_space: HalfSpace) -> tuple[Array, Array]:
     return jnp.where(jnp.sum(a * inside) >= b - rounding, inside, onto), feasible
 
 
-def slack_needed(shield: Shield, law: Law, postures: Array, k_d: Array) -> float:
+def slack_needed(shield: Shield, law: Law, postures: Array, k_d: npt.ArrayLike) -> float:
     """The smallest epsilon with which K_d and eta = 0 are admissible at every velocity and error in these postures.
 
     In one posture that is the largest value of sum |s_i| F_bar_i - s' A s, with A = K_d - alpha/2 M_hat: infinite
     unless A is positive definite, else 1/4 b' A^-1 b for the worst choice of signs in b_i = +-F_bar_i.
     """
-    mass = np.asarray(jax.vmap(law.mass)(postures), float)
+    mass = np.asarray(_masses(law, postures), float)
     whole = mass if mass.ndim == 3 else mass[:, :, None] * np.eye(mass.shape[-1])
     a = np.diag(np.asarray(k_d, float)) - float(shield.rate) / 2 * whole
     if np.linalg.eigvalsh(a).min() <= 0:
@@ -154,6 +156,12 @@ def slack_needed(shield: Shield, law: Law, postures: Array, k_d: Array) -> float
     signs = np.array(list(itertools.product((1.0, -1.0), repeat=len(bound) - 1))).reshape(-1, len(bound) - 1)
     corners = bound * np.concatenate([np.ones((len(signs), 1)), signs], axis=1)  # b and -b give the same
     return float(np.max(np.einsum("ci,pij,cj->pc", corners, inverse, corners)) / 4)
+
+
+@jax.jit
+def _masses(law: Law, postures: Array) -> Array:
+    """M_hat in each of these postures."""
+    return jax.vmap(law.mass)(postures)
 
 
 def _above(number: float) -> str:
@@ -168,12 +176,12 @@ def make_shield(config: TaskConfig, law: Law, postures: Array, dtype: Any = jnp.
     ``postures`` of shape (postures, n) are those in which it is looked at: the mass matrix may differ between them.
     """
     shield = Shield(
-        rate=jnp.asarray(config.shield_rate, dtype),
-        friction=jnp.asarray(config.shield_friction, dtype),
-        slack=jnp.asarray(config.shield_slack, dtype),
+        rate=as_array(config.shield_rate, dtype),
+        friction=as_array(config.shield_friction, dtype),
+        slack=as_array(config.shield_slack, dtype),
     )
     if config.shield:
-        needed = slack_needed(shield, law, postures, jnp.asarray(config.by_joint("baseline_k_d")))
+        needed = slack_needed(shield, law, postures, np.asarray(config.by_joint("baseline_k_d"), dtype))
         if math.isinf(needed):
             raise ValueError(
                 f"the shield refuses the baseline's gains whatever its slack: baseline_k_d = {config.baseline_k_d} "

@@ -19,6 +19,7 @@ from incrt.arm.robots import Robot, check_along, home_of
 from incrt.arm.shield import Shield, ShieldResult, make_shield, shielded
 from incrt.arm.trajectories import Target, Trajectory, make_trajectory
 from incrt.config import TaskConfig
+from incrt.config.registry import as_array
 
 FRICTION_REGIME = 0.2
 """mu_hat: the friction-regime estimate, which the paper holds constant."""
@@ -264,14 +265,21 @@ def make_task(config: TaskConfig, dtype: Any = jnp.float32) -> tuple[Task, Param
         trajectory=trajectory,
         law=law,
         shield=make_shield(config, law, postures, dtype),
-        **{name: jnp.asarray(getattr(config, name), dtype) for name in names},
+        **{name: as_array(getattr(config, name), dtype) for name in names},
     )
     return task, params
 
 
 def _postures(config: TaskConfig, robot: Robot, trajectory: Trajectory, dtype: Any) -> Array:
     """Where the arm will be: at home, and along one episode's trajectory."""
+    home, until = home_of(robot, dtype), as_array(config.horizon * config.dt, dtype)
+    postures: Array = _home_and_along(home, trajectory, until)
+    return postures
+
+
+@jax.jit
+def _home_and_along(home: Array, trajectory: Trajectory, until: Array) -> Array:
+    """As one program: operation by operation there would be many to compile, at every start."""
     drawn = trajectory.draw(jax.random.key(0))
-    times = jnp.linspace(0, config.horizon * config.dt, _POSTURES, dtype=dtype)
-    along = jax.vmap(lambda time: trajectory.at(drawn, time).q)(times)
-    return jnp.concatenate([home_of(robot, dtype)[None], along])
+    times = jnp.linspace(0, until, _POSTURES, dtype=until.dtype)
+    return jnp.concatenate([home[None], jax.vmap(lambda time: trajectory.at(drawn, time).q)(times)])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from jax import Array
 
 from incrt.config import TRAJECTORIES, TaskConfig
-from incrt.config.registry import as_arrays, refusing, try_compiling
+from incrt.config.registry import as_array, as_arrays, refusing, try_compiling
 
 
 class Target(NamedTuple):
@@ -93,8 +93,7 @@ def _register_sines(name: str) -> None:
     def make(config: TaskConfig, dtype: Any) -> Sines:
         """Sums of sines; an arm with more than two joints repeats the first two."""
         joints = [_SINES[name][joint % 2] for joint in range(config.dof)]
-        amplitude, omega, phase = jnp.moveaxis(jnp.asarray(joints, dtype), -1, 0)
-        return Sines(amplitude, omega, phase)
+        return Sines(*(as_array(each, dtype) for each in np.moveaxis(np.asarray(joints), -1, 0)))
 
 
 for _name in _SINES:

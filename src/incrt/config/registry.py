@@ -85,6 +85,11 @@ class Registry(Generic[Maker]):
         return self._settle(f"{field} {value!r}", load(field, value))
 
 
+def as_array(values: Any, dtype: Any) -> jax.Array:
+    """Numbers as an array, converted by NumPy: JAX would compile a small program for each shape, at every start."""
+    return jnp.asarray(np.array(values, dtype), dtype)
+
+
 def as_arrays(field: str, part: Any, dtype: Any) -> Any:
     """A part of the user's own with its numbers as arrays of one precision; what is no tree of arrays is refused."""
     leaves = jax.tree.leaves(part)

@@ -12,10 +12,11 @@ import numpy as np
 from jax import Array
 from threadpoolctl import ThreadpoolController
 
+from incrt.engine.ahead import Ahead
 from incrt.engine.checks import Look, Shaping, act, look, measure, measure_removal, shaping
-from incrt.engine.columns import layout_for
+from incrt.engine.columns import Columns, layout_for
 from incrt.engine.layouts import Layout
-from incrt.engine.progress import Metrics, Progress
+from incrt.engine.progress import Metrics, Progress, Run
 from incrt.engine.replay import latest_contexts
 from incrt.engine.step import Program, RunState, start
 from incrt.heads.certificates import Evidence
@@ -34,6 +35,7 @@ class Stack:
     def __init__(self, indices: Sequence[int], members: Sequence[Progress], states: Sequence[RunState] | None) -> None:
         self.indices, self.members = tuple(indices), list(members)
         self.count = len(members)
+        self.ahead = Ahead()
         self.program = members[0].run.program()
         self._shaping = shaping(members[0].run.heads)
         self.params = stacked([each.run.params for each in members])
@@ -43,9 +45,16 @@ class Stack:
         else:
             self.states = stacked(states)
 
-    def layout(self, platform: str) -> Layout:
-        """How the next stretch is to be computed on a device of this kind."""
-        return layout_for(self.program.algorithm.encoder, max(member.heads for member in self.members), platform)
+    def layout(self, platform: str, *, more: bool = False) -> Layout:
+        """How the next stretch is to be computed on a device of this kind; or one with ``more`` heads than that fits.
+
+        Where no more are possible that is the same.
+        """
+        encoder, heads = self.program.algorithm.encoder, max(member.heads for member in self.members)
+        layout = layout_for(encoder, heads, platform)
+        if more and isinstance(layout, Columns):
+            return layout_for(encoder, layout.slots + 1, platform)
+        return layout
 
     def host_states(self) -> list[RunState]:
         """The state of each run, on the host."""
@@ -84,6 +93,11 @@ class Stack:
             checks[i] = check
         return checks
 
+    def ask_ahead(self, states: RunState) -> None:
+        """Have the program of an event compiled, for states like these."""
+        each = jax.ShapeDtypeStruct((self.count,), np.int32)
+        self.ahead.ask(_act, _act, self.program, self._shaping, self.count, states, each, each)
+
     def _watched(self, metrics: Mapping[int, Metrics] | None = None) -> dict[int, Watched]:
         """The runs that have checks and can go on."""
         return {
@@ -117,6 +131,7 @@ class Stack:
         for i, decision in events.items():
             actions[i], heads[i] = ACTIONS.index(decision.action), decision.head or 0
         shape = (self.program, self._shaping, self.count)
+        self.ahead.take(_act)
         prunes = [i for i, decision in events.items() if decision.action == "prune"]
         removal = jax.device_get(_measure_removal(*shape, self.states, heads)) if prunes else None
         self.states, evidence = _act(*shape, self.states, actions, heads)
@@ -124,10 +139,16 @@ class Stack:
         return {i: one(evidence, i)._replace(removal=one(removal, i) if i in prunes else None) for i in events}
 
 
+def look_alone(run: Run, state: RunState) -> Look:
+    """What a check of one run is shown, by the program that checks of one run have."""
+    found: Look = one(jax.device_get(_look(run.program(), shaping(run.heads), 1, stacked([state]))), 0)
+    return found
+
+
 def stacked(trees: Sequence[Any]) -> Any:
     """Trees of one structure as one tree with one more axis in front."""
     # Through NumPy, which knows no weak types: numbers and arrays then need the same program.
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves])), *trees)
+    return jax.device_put(jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees))
 
 
 def one(tree: Any, i: int) -> Any:

@@ -7,6 +7,8 @@ from functools import cache
 
 import jax.monitoring
 
+from incrt.engine.ahead import is_ahead
+
 
 @cache
 def compilations() -> list[tuple[float, float]]:
@@ -17,7 +19,8 @@ def compilations() -> list[tuple[float, float]]:
     found: list[tuple[float, float]] = []
 
     def note(event: str, duration_secs: float, **_: str | int) -> None:
-        if event.startswith("/jax/core/compile/"):  # tracing, lowering and compiling, some inside each other
+        # Tracing, lowering and compiling, some inside each other; beside the training they take no time from it.
+        if event.startswith("/jax/core/compile/") and not is_ahead():
             found.append(((end := time.monotonic()) - duration_secs, end))
 
     jax.monitoring.register_event_duration_secs_listener(note)

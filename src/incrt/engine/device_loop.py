@@ -15,12 +15,16 @@ from typing import Any, NamedTuple
 import jax
 from jax import Array
 
+from incrt.engine.ahead import Ahead
 from incrt.engine.batch import Stack, one
 from incrt.engine.checks import Look
 from incrt.engine.layouts import Layout
 from incrt.engine.progress import Failure, Progress, Report, summarise
 from incrt.engine.step import CAUSES, Program, RunState, as_record, as_row, train_step
 from incrt.heads.check import is_due
+
+_WORTH_IT = 4000
+"""Steps that must remain: compiling a program for fewer could take longer than to train them."""
 
 
 class _Pending(NamedTuple):
@@ -52,6 +56,7 @@ class Group:
         self._run = stacks[0].members[0].run
         self.step = stacks[0].members[0].step
         self._pending: _Pending | None = None
+        self._ahead = Ahead()
         self._clock = time.perf_counter()
 
     @property
@@ -80,8 +85,10 @@ class Group:
         with ThreadPoolExecutor(1) as host, jax.default_device(self._device):
             # In a thread: a call of the device keeps the caller busy nearly as long as the device is.
             catching_up = host.submit(self._look_at, behind)
+            self._ahead.take((layouts, steps))
             states, rows = _TRAIN[platform](programs, counts, layouts, steps, params, states)
             self.step += steps
+            self._ask_ahead(platform, programs, counts, layouts, params, states)
             found = []
             for stack, state, row in zip(self.stacks, states, rows, strict=True):
                 stack.states = state
@@ -93,6 +100,34 @@ class Group:
         if not self._lags or self._at_end or any(stack.may_act(self.step) for stack in self.stacks):
             reports += self.rest()
         return reports
+
+    def _ask_ahead(
+        self,
+        platform: str,
+        programs: tuple[Program, ...],
+        counts: tuple[int, ...],
+        layouts: tuple[Layout, ...],
+        params: tuple[Any, ...],
+        states: tuple[Any, ...],
+    ) -> None:
+        """Have compiled what the next growth will need.
+
+        Not on a GPU: there XLA tries out kernels while it compiles, and training would be in the way of its clock.
+        """
+        run = self._run
+        if platform != "cpu" or not run.encoder.adapts or run.sac.steps - self.step < _WORTH_IT:
+            return
+        for stack, state in zip(self.stacks, states, strict=True):
+            stack.ask_ahead(state)
+        grown = tuple(stack.layout(platform, more=True) for stack in self.stacks)
+        if grown != layouts:
+            cadence = run.heads.check_every
+            self._ahead.ask((grown, cadence), _TRAIN[platform], programs, counts, grown, cadence, params, states)
+
+    def drop_ahead(self) -> None:
+        """No program is needed any more that has not been called."""
+        for ahead in (self._ahead, *(stack.ahead for stack in self.stacks)):
+            ahead.drop()
 
     def rest(self) -> list[Report]:
         """Let the host catch up, so that the runs may be saved."""

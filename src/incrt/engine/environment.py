@@ -68,12 +68,13 @@ def _observed(
     environment: Environment, actions: tuple[int, ...], structure: Any, shapes: tuple[jax.ShapeDtypeStruct, ...]
 ) -> int:
     """d_c; observations and steps that are not what the engine takes are refused."""
-    params, key = jax.tree.unflatten(structure, shapes), jax.random.key(0)
+    params, key = jax.tree.unflatten(structure, shapes), jax.eval_shape(jax.random.key, 0)
     observation, begun = jax.eval_shape(environment.reset_env, key, params)
     if not isinstance(observation, jax.ShapeDtypeStruct) or len(observation.shape) != 1:
         raise ValueError(f"observations must be vectors, got {observation}; flatten them first")
 
-    found = jax.eval_shape(environment.step_env, key, begun, jnp.zeros(actions), params)
+    action = jax.ShapeDtypeStruct(actions, jnp.result_type(float))
+    found = jax.eval_shape(environment.step_env, key, begun, action, params)
     if not isinstance(found, tuple) or len(found) != 5:
         given = f"{len(found)} values" if isinstance(found, tuple) else type(found).__name__
         raise ValueError(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import safetensors
 import safetensors.numpy
 from jax import Array
@@ -51,7 +50,7 @@ class LearnedPolicy:
 def policy_of(run: Run, state: RunState) -> LearnedPolicy:
     """The policy of a run as it stands."""
     learned = state.learner.learned
-    return LearnedPolicy(run.program().algorithm.encoder, *jax.tree.map(jnp.asarray, (learned.actor, learned.mask)))
+    return LearnedPolicy(run.program().algorithm.encoder, *jax.device_put((learned.actor, learned.mask)))
 
 
 def save(path: Path, policy: LearnedPolicy) -> None:
@@ -84,4 +83,4 @@ def load(path: Path | str) -> LearnedPolicy:
     except (OSError, KeyError, ValueError, TypeError, safetensors.SafetensorError) as error:
         why = f"it has no {error}, as a policy does" if isinstance(error, KeyError) else error
         raise ValueError(f"{path} holds no policy: {why}") from None
-    return LearnedPolicy(encoder, *jax.tree.map(jnp.asarray, (found["actor"], found["mask"])))
+    return LearnedPolicy(encoder, *jax.device_put((found["actor"], found["mask"])))

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import jax
@@ -84,7 +85,9 @@ class Population:
 
         waiting = deque(group for group in self.groups if not group.finished)
         busy: dict[Future[list[Report]], Group] = {}
-        with ThreadPoolExecutor(self._workers) as pool:
+        with ThreadPoolExecutor(self._workers) as pool, ExitStack() as at_end:
+            for group in self.groups:
+                at_end.callback(group.drop_ahead)
             while busy or (waiting and not stop()):
                 while waiting and len(busy) < self._workers and not stop():
                     group = waiting.popleft()

@@ -108,7 +108,7 @@ class Checkpoint(NamedTuple):
 def first_progress(run: Run) -> Progress:
     """A run before its first step."""
     encoder = run.program().algorithm.encoder
-    heads_state = first_heads(run.heads, [bool(on) for on in encoder.first_mask]) if run.encoder.adapts else None
+    heads_state = first_heads(run.heads, np.asarray(encoder.first_mask).tolist()) if run.encoder.adapts else None
     return Progress(run, heads_state=heads_state)
 
 

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from incrt.config.earlier import refuse_earlier
 from incrt.engine import checkpoint, policy
-from incrt.engine.checks import look, shaping
+from incrt.engine.batch import look_alone
 from incrt.engine.progress import Checkpoint, Report, Run
 from incrt.heads.guarantees import conclude
 from incrt.storage.atomic import ASIDE
@@ -229,8 +228,7 @@ def conclusion(saved: Checkpoint) -> dict[str, Any]:
     heads_state = progress.heads_state
     if heads_state is not None and heads_state.last_check > 0 and progress.failure is None:
         # The heads may have changed at the last check, so their shares are measured anew.
-        looked = _look(run.program(), shaping(run.heads), jax.tree.map(jnp.asarray, saved.state))
-        shares = [float(share) for share in looked.shares]
+        shares = look_alone(run, saved.state).shares.tolist()
         if all(map(math.isfinite, shares)):
             ranks, events = progress.ranks, progress.certificates
             guarantees = conclude(run.trigger, heads_state.mask, ranks, shares, events).to_json()
@@ -240,10 +238,6 @@ def conclusion(saved: Checkpoint) -> dict[str, Any]:
         "failure": None if progress.failure is None else progress.failure._asdict(),
         "guarantees": guarantees,
     }
-
-
-# As one program: operation by operation there would be many to compile, at the end of a study's training.
-_look = jax.jit(look, static_argnums=(0, 1))
 
 
 def _digest(params: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from incrt.config import EncoderConfig
 from incrt.config.rules import COUNT
@@ -60,7 +61,7 @@ class Encoder(ABC):
     @property
     def first_mask(self) -> jax.Array:
         """Which heads are active at the start; empty for an encoder without heads."""
-        return jnp.zeros(0, bool)
+        return jnp.asarray(np.zeros(0, bool), bool)
 
     def init(self, key: jax.Array) -> Encoded:
         """Fresh parameters."""
@@ -113,7 +114,7 @@ class HeadsEncoder(Encoder):
 
     @property
     def first_mask(self) -> jax.Array:
-        return jnp.arange(self.config.k_max) < self.config.heads_at_start
+        return jnp.asarray(np.arange(self.config.k_max) < self.config.heads_at_start, bool)
 
     def init_body(self, key: jax.Array) -> Attention:
         return init_attention(key, self.first_mask, self.window, self.observation_dim, self.config.d_k)

@@ -1,0 +1,100 @@
+"""Programs that are compiled beside the training."""
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from compilations import compilations
+from small_runs import HEADS, small_run
+
+from incrt.engine import Checkpoint, Population, ahead, device_loop
+from incrt.engine.ahead import Ahead
+from incrt.engine.population import find_device
+from incrt.heads.triggers import Decision, Signals
+
+
+class Grows:
+    """Grows a head at every check, so that a further layout is needed soon."""
+
+    def decide(self, signals: Signals, state: None) -> tuple[Decision, None]:
+        return Decision("noop" if all(signals.mask) else "grow", "always"), state
+
+
+def let_it_compile() -> None:
+    """Until all that was asked for is there: what has not begun would be left to the call."""
+    ahead._COMPILER.submit(int).result()  # noqa: SLF001
+
+
+def test_a_call_finds_the_program_that_was_compiled_ahead() -> None:
+    program = jax.jit(lambda power, x: x**power, static_argnums=0)
+    x, known = jnp.arange(5.0), Ahead()
+    with compilations() as found:
+        known.ask("cubes", program, 3, x)
+        known.ask("cubes", program, 3, x)
+        let_it_compile()
+        known.take("cubes")
+        cubes = program(3, x)
+    assert [beside for _, beside in found] == [True]
+    np.testing.assert_array_equal(cubes, np.arange(5.0) ** 3)
+
+
+def test_a_call_does_not_wait_for_what_has_not_begun() -> None:
+    going_on = threading.Event()
+    holding = ahead._COMPILER.submit(going_on.wait, 60)  # noqa: SLF001
+    try:
+        program, known = jax.jit(lambda x: x + 1), Ahead()
+        known.ask("next", program, jnp.zeros(3))
+        known.take("next")
+        with compilations() as found:
+            program(jnp.zeros(3))
+        assert [beside for _, beside in found] == [False]
+        known.take("never asked for")
+    finally:
+        going_on.set()
+    assert holding.result()
+
+
+def test_what_cannot_be_compiled_is_told_by_the_call() -> None:
+    def wrong(x: jax.Array) -> jax.Array:
+        raise ValueError(f"not {x.shape}")
+
+    program, known = jax.jit(wrong), Ahead()
+    known.ask("wrong", program, jnp.zeros(2))
+    let_it_compile()
+    known.take("wrong")
+    with pytest.raises(ValueError, match=r"not \(2,\)"):
+        program(jnp.zeros(2))
+
+
+def grown(worth_it: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoint, list[tuple[str, bool]]]:
+    """A run to its end, and what was compiled for it."""
+    jax.clear_caches()
+    monkeypatch.setattr(device_loop, "_WORTH_IT", worth_it)
+    population = Population([small_run(5, heads=HEADS.replace(trigger=Grows()))], "cpu")
+    with compilations() as found:
+        (saved,) = [saved for news in population.train() for _, saved in news.saved][-1:]
+    return saved, [(name, beside) for name, beside in found if "train_stacks" in name or "_act" in name]
+
+
+def test_a_run_is_the_same_to_the_bit_whoever_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    (beside, ahead_of_time), (inside, at_the_event) = (grown(steps, monkeypatch) for steps in (0, 10**6))
+    assert beside.progress.heads == inside.progress.heads == 3
+    assert {name for name, _ in ahead_of_time} == {name for name, _ in at_the_event}
+    assert any(is_beside for _, is_beside in ahead_of_time)
+    assert not any(is_beside for _, is_beside in at_the_event)
+    assert len(ahead_of_time) == len(at_the_event)  # nothing is compiled twice
+    for one, other in zip(jax.tree.leaves(beside.state), jax.tree.leaves(inside.state), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_device_is_that_of_who_asks() -> None:
+    with jax.default_device(find_device("cpu")):
+        program, known = jax.jit(lambda x: 2 * x), Ahead()
+        known.ask("twice", program, jnp.ones(4))
+        let_it_compile()
+        known.take("twice")
+        with compilations() as found:
+            np.testing.assert_array_equal(program(jnp.ones(4)), 2 * np.ones(4))
+    assert found == []
