@@ -87,19 +87,18 @@ class Columns:
         """Transitions; contexts have shape (d_c, W, B)."""
         window = self.encoder.window
 
-        def drawn() -> Batch:
+        def drawn() -> tuple[Array, memory.Outcomes]:
             chosen = memory.choose(replay, key, batch, window)
             frames = memory.windows(replay, chosen, window + 1, samples_last=True)
-            outcome = memory.outcomes(replay, chosen, actions)
-            return Batch(frames[:, :-1], outcome.action.T, outcome.reward, frames[:, 1:], outcome.terminated)
+            return frames, memory.outcomes(replay, chosen, actions)
 
-        def nothing() -> Batch:
-            zeros: Batch = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(drawn))
-            return zeros
+        def nothing() -> Any:
+            return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(drawn))
 
         # In a branch, since XLA would else fuse what was stored into what is read, and copy the buffer for that.
-        found: Batch = jax.lax.cond(learning, drawn, nothing)
-        return found
+        frames, outcome = jax.lax.cond(learning, drawn, nothing)
+        # Cut out here and not there: whoever reads the windows then reads them where they are.
+        return Batch(frames[:, :-1], outcome.action.T, outcome.reward, frames[:, 1:], outcome.terminated)
 
     def noise(self, key: Array, batch: int, actions: int) -> Noise:
         return Noise(*jnp.swapaxes(flat_normal(key, (2, batch, actions)), 1, 2))
