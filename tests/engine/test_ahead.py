@@ -68,10 +68,11 @@ def test_what_cannot_be_compiled_is_told_by_the_call() -> None:
         program(jnp.zeros(2))
 
 
-def grown(worth_it: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoint, list[tuple[str, bool]]]:
+def grown(worth_it: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoint, list[tuple[str, bool]]]:
     """A run to its end, and what was compiled for it."""
     jax.clear_caches()
     monkeypatch.setattr(device_loop, "_WORTH_IT", worth_it)
+    monkeypatch.setattr(device_loop, "usable_cores", lambda: cores)
     population = Population([small_run(5, heads=HEADS.replace(trigger=Grows()))], "cpu")
     with compilations() as found:
         (saved,) = [saved for news in population.train() for _, saved in news.saved][-1:]
@@ -79,11 +80,13 @@ def grown(worth_it: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Checkpoint, l
 
 
 def test_a_run_is_the_same_to_the_bit_whoever_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    (beside, ahead_of_time), (inside, at_the_event) = (grown(steps, monkeypatch) for steps in (0, 10**6))
+    (beside, ahead_of_time), (inside, at_the_event), (_, on_one_core) = (
+        grown(steps, cores, monkeypatch) for steps, cores in ((0, 2), (10**6, 2), (0, 1))
+    )
     assert beside.progress.heads == inside.progress.heads == 3
     assert {name for name, _ in ahead_of_time} == {name for name, _ in at_the_event}
     assert any(is_beside for _, is_beside in ahead_of_time)
-    assert not any(is_beside for _, is_beside in at_the_event)
+    assert not any(is_beside for _, is_beside in [*at_the_event, *on_one_core])
     assert len(ahead_of_time) == len(at_the_event)  # nothing is compiled twice
     for one, other in zip(jax.tree.leaves(beside.state), jax.tree.leaves(inside.state), strict=True):
         np.testing.assert_array_equal(one, other)

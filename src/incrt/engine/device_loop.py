@@ -19,6 +19,7 @@ from incrt.engine.ahead import Ahead
 from incrt.engine.batch import Stack, one
 from incrt.engine.checks import Look
 from incrt.engine.layouts import Layout
+from incrt.engine.placement import usable_cores
 from incrt.engine.progress import Failure, Progress, Report, summarise
 from incrt.engine.step import CAUSES, Program, RunState, as_record, as_row, train_step
 from incrt.heads.check import is_due
@@ -112,10 +113,12 @@ class Group:
     ) -> None:
         """Have compiled what the next growth will need.
 
-        Not on a GPU: there XLA tries out kernels while it compiles, and training would be in the way of its clock.
+        Not where training has a single core, which compiling would take from it. Not on a GPU: there XLA tries out
+        kernels while it compiles, and training would be in the way of its clock.
         """
         run = self._run
-        if platform != "cpu" or not run.encoder.adapts or run.sac.steps - self.step < _WORTH_IT:
+        is_worth_it = run.encoder.adapts and run.sac.steps - self.step >= _WORTH_IT
+        if platform != "cpu" or not is_worth_it or usable_cores() == 1:
             return
         for stack, state in zip(self.stacks, states, strict=True):
             stack.ask_ahead(state)
