@@ -34,6 +34,7 @@ bench: $(VENV)/test-installed
 	$(BIN)/python benchmarks/engine_cost.py
 	$(BIN)/python benchmarks/sb3_curves.py
 	$(BIN)/python benchmarks/sb3_cost.py
+	$(BIN)/python benchmarks/learning_per_hour.py
 	$(BIN)/python benchmarks/study_kill.py
 	$(BIN)/python benchmarks/study_kill.py --backend ray
 	$(BIN)/python benchmarks/coverage.py

@@ -256,7 +256,10 @@ def usual_minutes(who: str, done: Iterable[Training]) -> float:
 
 
 def summary(trainings: Sequence[Training]) -> dict[str, Any]:
-    """Of one contender: median, least and most of what it took; a goal that was not reached took infinitely much."""
+    """Of one contender: median, least and most of what it took; a goal that was not reached took infinitely much.
+
+    The best evaluation of each training is told too, which says how far those came that did not reach it.
+    """
     ends = [training.first(GOAL) for training in trainings]
 
     def spread(of: Callable[[Point], float]) -> dict[str, float]:
@@ -267,6 +270,7 @@ def summary(trainings: Sequence[Training]) -> dict[str, Any]:
         "who": trainings[0].who,
         "seeds": len(trainings),
         "reached": sum(end is not None for end in ends),
+        "best_delta_pct": median(min(point.delta_pct for point in training.points) for training in trainings),
         "steps": spread(lambda point: point.step),
         "seconds": spread(lambda point: point.seconds),
         "seconds_without_compiling": spread(lambda point: point.seconds - point.compiling),
@@ -282,11 +286,11 @@ def cell(found: Mapping[str, float]) -> str:
 def table(summaries: Sequence[Mapping[str, Any]]) -> str:
     """One line a contender."""
     columns = {"steps": "steps", "seconds": "seconds", "seconds_without_compiling": "without compiling"}
-    lines = [f"{f'to {GOAL:g} %':24s} reached" + "".join(f"{name:>26s}" for name in columns.values())]
+    lines = [f"{f'to {GOAL:g} %':24s} reached  best Δ%" + "".join(f"{name:>25s}" for name in columns.values())]
     for found in summaries:
         reached = f"{found['reached']}/{found['seeds']}"
-        cells = "".join(f"{cell(found[name]):>26s}" for name in columns)
-        lines.append(f"{CONTENDERS[found['who']].name:24s} {reached:>7s}{cells}")
+        cells = "".join(f"{cell(found[name]):>25s}" for name in columns)
+        lines.append(f"{CONTENDERS[found['who']].name:24s} {reached:>7s} {found['best_delta_pct']:8.1f}{cells}")
     return "\n".join(lines)
 
 

@@ -23,6 +23,7 @@ def test_who_does_not_get_there_takes_infinitely_long() -> None:
     never = [trained("sbx", seed, 9000, -84.9, math.inf) for seed in (3, 4)]
     found = benchmark.summary(reached + never)
     assert (found["reached"], found["seeds"]) == (3, 5)
+    assert found["best_delta_pct"] == -85.0
     assert found["steps"] == {"median": 3000, "min": 1000, "max": math.inf}
     assert found["seconds"] == {"median": 30, "min": 10, "max": math.inf}
     assert found["seconds_without_compiling"] == {"median": 27, "min": 7, "max": math.inf}
