@@ -6,8 +6,8 @@ takes one for each window. Version 1.0.1 needs two patches in its caller:
 - its head for Q values drops an axis that its SAC drops again, so the head here keeps it (:class:`_Value`);
 - the temperature's update shows the network a step without the axis of time, so it gets one (:class:`_PatchedSac`).
 
-Importing it imports the clients of three tracking services too, of which Neptune's cannot be installed beside the
-protobuf of TensorBoard. None is needed to train, so an empty module stands for them, and memorax is to be installed
+Importing it imports the clients of three tracking services too, of which Neptune's does not install beside our
+pinned versions. None is needed to train, so an empty module stands for them, and memorax is to be installed
 without its dependencies.
 """
 
