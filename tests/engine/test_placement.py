@@ -86,6 +86,20 @@ def test_a_core_is_given_to_one_process_alone(tmp_path: Path) -> None:
     assert cores_of_all_threads() == {usable_cores()}
 
 
+def test_a_run_whose_core_another_process_keeps_busy_is_let_go(tmp_path: Path) -> None:
+    for _ in range(2):
+        start(tmp_path, 400.0, 200.0)
+    with Placement("a program", tmp_path) as lone:
+        for rate in (100.0, 100.0, 390.0, 100.0, 100.0):
+            lone.note(2, rate)
+            assert cores_of_all_threads() == {1}
+        lone.note(2, 100.0)
+        assert cores_of_all_threads() == {usable_cores()}
+        with Placement("a program", tmp_path) as other:  # its core is free again
+            assert other.on_one_core
+    assert start(tmp_path, 400.0, 200.0)
+
+
 def test_threads_that_run_already_are_moved_too(tmp_path: Path) -> None:
     start(tmp_path, 400.0, 200.0)
     end = threading.Event()

@@ -19,6 +19,9 @@ from incrt.storage.lock import HeldError, lock
 
 _GAIN = 0.97
 """One core must take less than this part of the time that all take, else the run is left all of them."""
+_SLOW, _PATIENCE = 0.7, 3
+"""After so many stretches in a row at less than this part of the best rate it is taken that another process is in the
+way on the core; the run may then move."""
 _THREADS = Path("/proc/self/task")
 _CAN_PLACE = hasattr(os, "sched_setaffinity") and _THREADS.is_dir()
 """Whether threads can be told where to run: on Linux."""
@@ -27,7 +30,8 @@ _CAN_PLACE = hasattr(os, "sched_setaffinity") and _THREADS.is_dir()
 class Placement:
     """Of a run that trains alone, from before JAX starts to the end; ``program`` names what shapes its program.
 
-    A core that another process keeps a run on in this way is not taken; where none is free the run has all.
+    A core that another process keeps a run on in this way is not taken; where none is free the run has all. Where
+    something else keeps the core busy the run is let go.
     """
 
     def __init__(self, program: str, folder: Path | None = None) -> None:
@@ -37,24 +41,27 @@ class Placement:
         self._all = os.sched_getaffinity(0) if _CAN_PLACE else set()
         self._fastest: dict[str, float] = {}
         measured = self._read().get(self._name, {})
+        rates = [pair for way in measured.values() for pair in way.items()]
+        self._best = dict(sorted(rates, key=lambda pair: pair[1]))  # the higher of two of one key
+        self._slow = 0
         self.on_one_core = len(self._all) > 1 and _prefers_one_core(measured) and self._take_core()
 
     def note(self, heads: int, steps_per_s: float) -> None:
         """A stretch with so many active heads was trained at this rate; the fastest counts."""
         key = str(heads)
         self._fastest[key] = max(self._fastest.get(key, 0.0), round(steps_per_s, 1))
+        self._slow = self._slow + 1 if steps_per_s < _SLOW * self._best.get(key, 0.0) else 0
+        if self._slow >= _PATIENCE:
+            self._let_go()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Keep what was measured, and give all threads all cores again."""
+        """Keep what was measured, and let the core go."""
         if len(self._all) > 1:
             self._keep()
-        if self._held is not None:
-            _move_all_threads(self._all)
-            self._held.close()
-            self._held = None
+        self._let_go()
 
     def _take_core(self) -> bool:
         """Move to a core that no other process has taken, if there is one."""
@@ -65,6 +72,13 @@ class Placement:
                 _move_all_threads({core})
                 return True
         return False
+
+    def _let_go(self) -> None:
+        """Give all threads all cores again."""
+        if self._held is not None:
+            _move_all_threads(self._all)
+            self._held.close()
+            self._held = None
 
     def _keep(self) -> None:
         known = self._read()
