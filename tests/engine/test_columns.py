@@ -14,7 +14,7 @@ from incrt.config import EncoderConfig, SacConfig
 from incrt.engine import replay as memory
 from incrt.engine.columns import Columns, layout_for
 from incrt.engine.layouts import Layout, Noise, Rows
-from incrt.engine.replay import Batch, Replay
+from incrt.engine.replay import Batch, Replay, random_bits
 from incrt.engine.update import Algorithm, Learner, Losses, init_learner, update
 from incrt.heads.attention import hold_inactive
 from incrt.heads.encoders import HeadsEncoder, make_encoder
@@ -109,7 +109,7 @@ def trained(shape: Shape, layout: Layout, learner: Learner, replay: Replay) -> t
     distance = jax.vmap(away, in_axes=layout.sample_axis) if shape.penalty else None
 
     def one(packed: Learner, key: Array) -> tuple[Learner, Losses]:
-        batch = layout.draw(replay, key, BATCH, ACTIONS, jnp.asarray(True))
+        batch = layout.sample(replay, random_bits(key, BATCH), ACTIONS, jnp.asarray(True))
         noise = layout.noise(jax.random.fold_in(key, 1), BATCH, ACTIONS)
         return update(algorithm, packed, batch, noise, distance, jnp.asarray(True), layout)
 
@@ -180,7 +180,7 @@ def test_the_same_transitions_and_actions_are_drawn() -> None:
     shape = SHAPES["half of the heads"]
     rows, columns = Rows(encoder_of(shape)), Columns(encoder_of(shape), shape.slots)
     replay, key, learner = make_replay(150), jax.random.key(2), make_learner(shape)
-    plain, fast = (each.draw(replay, key, BATCH, ACTIONS, jnp.asarray(True)) for each in (rows, columns))
+    plain, fast = (each.sample(replay, random_bits(key, BATCH), ACTIONS, jnp.asarray(True)) for each in (rows, columns))
     turned = Batch(
         context=jnp.transpose(fast.context, (2, 1, 0)),
         action=fast.action.T,
@@ -209,7 +209,7 @@ def test_what_is_not_finite_is_seen_by_columns_too(broken: str) -> None:
     embed = network.encoder.body.embed.at[0, 0].set(jnp.nan)
     network = network._replace(encoder=network.encoder._replace(body=network.encoder.body._replace(embed=embed)))
     packed = layout.pack(learner._replace(learned=learner.learned._replace(**{broken: network})))
-    batch = layout.draw(make_replay(50), jax.random.key(2), BATCH, ACTIONS, jnp.asarray(True))
+    batch = layout.sample(make_replay(50), random_bits(jax.random.key(2), BATCH), ACTIONS, jnp.asarray(True))
     noise = layout.noise(jax.random.key(3), BATCH, ACTIONS)
     go = partial(update, algorithm_of(shape), layout=layout, distance=None, go=jnp.asarray(True))
     after, losses = jax.jit(go)(packed, batch, noise)

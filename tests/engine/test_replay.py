@@ -28,6 +28,7 @@ from incrt.engine.replay import (
     latest_contexts,
     packed,
     quantised,
+    random_bits,
     recent,
     sample,
     unpacked,
@@ -41,7 +42,13 @@ LEVELS = 511
 
 add_step = jax.jit(add)
 on_grid = jax.jit(quantised)
-draw = jax.jit(sample, static_argnums=(2, 3, 4))
+
+
+@partial(jax.jit, static_argnums=(2, 3, 4))
+def draw(replay: Replay, key: jax.Array, batch: int, window: int, actions: int) -> Batch:
+    return sample(replay, random_bits(key, batch), window, actions)
+
+
 look = jax.jit(recent, static_argnums=1)
 
 

@@ -15,10 +15,12 @@ import pytest
 from jax import Array
 from scipy.stats import kstest
 
-from incrt.config import EncoderConfig, SacConfig
+from incrt.arm.task import make_task
+from incrt.config import EncoderConfig, SacConfig, preset
 from incrt.engine.environment import dimensions
-from incrt.engine.replay import Batch, latest_contexts, recent, sample, unpacked
-from incrt.engine.step import CAUSES, Program, Record, RunState, as_record, as_row, check_key, start, train_step
+from incrt.engine.layouts import Rows
+from incrt.engine.replay import Batch, Replay, latest_contexts, random_bits, recent, sample, unpacked
+from incrt.engine.step import CAUSES, Program, Record, RunState, as_record, as_row, check_key, draw, start, train_step
 from incrt.engine.update import Algorithm
 from incrt.heads.encoders import make_encoder
 
@@ -133,9 +135,21 @@ def make_program(environment: Plain, **fields: Any) -> Program:
 PROGRAM = make_program(Shielded())
 compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # compiles in half the time
 begin = compiled(partial(start, PROGRAM))
-step_one = compiled(partial(train_step, PROGRAM))
-step_many = compiled(jax.vmap(partial(train_step, PROGRAM)))
-draw = jax.jit(sample, static_argnums=(2, 3, 4))
+
+
+def take_step(program: Program, params: Params, state: RunState) -> tuple[RunState, Record]:
+    layout = Rows(program.algorithm.encoder)
+    draws = jax.tree.map(lambda leaf: leaf[0], draw(program, params, layout, state, steps=1))
+    return train_step(program, params, layout, state, draws)
+
+
+step_one = compiled(partial(take_step, PROGRAM))
+step_many = compiled(jax.vmap(partial(take_step, PROGRAM)))
+
+
+@jax.jit
+def drawn(replay: Replay, key: Array) -> Batch:
+    return sample(replay, random_bits(key, 500), WINDOW, 2)
 
 
 def typed(params: Params) -> Params:
@@ -302,7 +316,7 @@ def test_the_run_acts_on_the_window_that_the_replay_remembers() -> None:
 
 def test_ends_of_episodes_reach_the_replay_as_what_they_are() -> None:
     runs, _ = many_runs()
-    draws = [draw(run_of(runs[-1].replay, i), jax.random.key(0), 500, WINDOW, 2) for i in range(COUNT) if i != BROKEN]
+    draws = [drawn(run_of(runs[-1].replay, i), jax.random.key(0)) for i in range(COUNT) if i != BROKEN]
     batch: Batch = jax.tree.map(lambda *x: np.concatenate(x), *draws)
     now, then = batch.context[:, -1], batch.next_context[:, -1]
     times, lifetime = 16 * then[:, TIME], 16 * then[:, LIFETIME]
@@ -352,6 +366,21 @@ def test_a_run_in_company_is_the_run_alone(run: int) -> None:
     assert len({float(each[-1]) for each in record.losses}) >= 6  # a mix-up of figures would show
 
 
+@pytest.mark.parametrize("block", [7, 50])
+def test_a_step_draws_the_same_alone_and_among_others(block: int) -> None:
+    environment, params = make_task(preset(task={"window": WINDOW, "tau_z": 5.0}).task)
+    observed, actions = dimensions(environment, params)
+    encoder = make_encoder(EncoderConfig(k_max=2, d_k=4), WINDOW, observed)
+    program = Program(Algorithm(encoder, SacConfig(buffer=80, learning_starts=1), actions), environment)
+    draws = jax.jit(partial(draw, program, params, Rows(encoder)), static_argnames="steps")
+    state = start(program, params, jax.random.key(0))
+    many = draws(state, steps=block)
+    for i in range(block):
+        single = draws(state._replace(step=jnp.asarray(i, jnp.int32)), steps=1)
+        for one, of_many in zip(jax.tree.leaves(single), jax.tree.leaves(many), strict=True):
+            np.testing.assert_array_equal(one[0], of_many[i])
+
+
 def test_no_key_serves_two_draws_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     state = jax.eval_shape(partial(start, PROGRAM), Params(), jax.random.key(0))
     environment = Listening()
@@ -362,9 +391,9 @@ def test_no_key_serves_two_draws_of_a_step(monkeypatch: pytest.MonkeyPatch) -> N
         heard.append(key)
         return draws(key, *rest, **options)
 
-    for name in ("normal", "randint", "uniform"):
+    for name in ("normal", "bits", "uniform"):
         monkeypatch.setattr(jax.random, name, partial(listening, getattr(jax.random, name)))
-    jax.eval_shape(partial(train_step, program), Params(), state)
+    jax.eval_shape(partial(take_step, program), Params(), state)
     assert len(heard) == len({id(key) for key in heard}) == 5  # act, step, reset, sample, noise
 
 
@@ -445,9 +474,9 @@ def test_a_run_that_breaks_in_company_disturbs_no_other() -> None:
 def test_the_shield_is_asked_for_distances_unless_there_is_none_or_no_penalty() -> None:
     state = jax.eval_shape(partial(start, PROGRAM), Params(), jax.random.key(0))
     with pytest.raises(AssertionError):
-        jax.eval_shape(partial(train_step, make_program(Unwilling())), Params(), state)
+        jax.eval_shape(partial(take_step, make_program(Unwilling())), Params(), state)
     for program in (make_program(Unwilling(), penalty=False), make_program(Plain())):
-        jax.eval_shape(partial(train_step, program), Params(), state)
+        jax.eval_shape(partial(take_step, program), Params(), state)
 
 
 def test_distances_reach_the_multiplier() -> None:

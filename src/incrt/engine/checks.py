@@ -102,4 +102,6 @@ def _certificate_contexts(program: Program, shaped: Shaping, state: RunState) ->
 
 def _contexts(program: Program, shaped: Shaping, state: RunState, key: Array) -> Array:
     algorithm = program.algorithm
-    return memory.sample(state.replay, key, shaped.share_batch, program.window, algorithm.actions).context
+    return memory.sample(
+        state.replay, memory.random_bits(key, shaped.share_batch), program.window, algorithm.actions
+    ).context

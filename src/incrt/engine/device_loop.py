@@ -21,11 +21,13 @@ from incrt.engine.checks import Look
 from incrt.engine.layouts import Layout
 from incrt.engine.placement import usable_cores
 from incrt.engine.progress import Failure, Progress, Report, summarise
-from incrt.engine.step import CAUSES, Program, RunState, as_record, as_row, train_step
+from incrt.engine.step import CAUSES, Draws, Program, RunState, as_record, as_row, draw, train_step
 from incrt.heads.check import is_due
 
 _WORTH_IT = 4000
 """Steps that must remain: compiling a program for fewer could take longer than to train them."""
+_BLOCK = 64
+"""Of at most so many steps random numbers are drawn at once; they are kept in memory until then."""
 
 
 class _Pending(NamedTuple):
@@ -187,10 +189,20 @@ def train_stacks(
     shaped = list(zip(programs, counts, layouts, strict=True))
     # A single run goes without the batch axis: inside the loop it would make XLA copy the replay at every step.
     params, states = (tuple(map(_spared, counts, each)) for each in (params, states))
-    trains = [_many(count, partial(train_step, program, layout=layout)) for program, count, layout in shaped]
+    block = max(count for count in range(1, _BLOCK + 1) if steps % count == 0)
 
-    def step(states: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
-        moved = [train(*each) for train, *each in zip(trains, params, states, strict=True)]
+    def take_block(states: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        draws = tuple(
+            _many(count, partial(draw, program, layout=layout, steps=block), out_axes=1)(each, state=state)
+            for (program, count, layout), each, state in zip(shaped, params, states, strict=True)
+        )
+        return jax.lax.scan(take_step, states, draws)
+
+    def take_step(states: tuple[Any, ...], draws: tuple[Draws, ...]) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        moved = [
+            _many(count, partial(train_step, program, layout=layout))(each, state=state, draws=drawn)
+            for (program, count, layout), each, state, drawn in zip(shaped, params, states, draws, strict=True)
+        ]
         return tuple(state for state, _ in moved), tuple(as_row(record) for _, record in moved)
 
     def pack(layout: Layout, state: RunState) -> RunState:
@@ -202,7 +214,8 @@ def train_stacks(
     packed = tuple(
         _many(count, partial(pack, layout))(state) for (_, count, layout), state in zip(shaped, states, strict=True)
     )
-    packed, rows = jax.lax.scan(step, packed, length=steps)
+    packed, blocks = jax.lax.scan(take_block, packed, length=steps // block)
+    rows = (rows.reshape(steps, *rows.shape[2:]) for rows in blocks)
     after = tuple(
         _many(count, partial(unpack, layout))(*each)
         for (_, count, layout), *each in zip(shaped, packed, states, strict=True)
@@ -212,8 +225,8 @@ def train_stacks(
     )
 
 
-def _many(count: int, function: Any) -> Any:
-    return jax.vmap(function) if count > 1 else function
+def _many(count: int, function: Any, out_axes: int = 0) -> Any:
+    return jax.vmap(function, out_axes=out_axes) if count > 1 else function
 
 
 def _spared(count: int, tree: Any) -> Any:
@@ -224,12 +237,14 @@ def _stacked(count: int, tree: Any) -> Any:
     return tree if count > 1 else jax.tree.map(lambda leaf: leaf[None], tree)
 
 
-COMPILER_OPTIONS: dict[str, dict[str, str]] = {
+COMPILER_OPTIONS: dict[str, dict[str, str | bool]] = {
     # Of XLA's two libraries for products YNNPACK is the faster one for ours, but not for what it would fuse with them.
     # Sums over a window are bound by loads; with vectors of 512 bits there are half as many, where the CPU has them.
     "cpu": {
         "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
         "xla_cpu_prefer_vector_width": "512",
+        # Finds more of what a loop carries that need not be copied.
+        "xla_cpu_copy_insertion_use_region_analysis": True,
     },
     # A step is many kernels too small to fill a GPU: those that do not wait for each other run side by side.
     "gpu": {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"},

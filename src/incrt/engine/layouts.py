@@ -30,8 +30,8 @@ class Layout(Protocol):
     def unpack(self, packed: Any, before: Any) -> Any:
         """The learner at the end of a stretch; ``before`` is the one that was packed."""
 
-    def draw(self, replay: Replay, key: Array, batch: int, actions: int, learning: Array) -> Batch:
-        """So many transitions; of no meaning unless ``learning`` is true."""
+    def sample(self, replay: Replay, bits: Array, actions: int, learning: Array) -> Batch:
+        """Transitions, chosen by :func:`incrt.engine.replay.random_bits`; of no meaning unless ``learning`` is true."""
 
     def noise(self, key: Array, batch: int, actions: int) -> Noise:
         """Draws for an update."""
@@ -66,8 +66,8 @@ class Rows:
     def unpack(self, packed: Any, before: Any) -> Any:
         return packed
 
-    def draw(self, replay: Replay, key: Array, batch: int, actions: int, learning: Array) -> Batch:
-        return memory.sample(replay, key, batch, self.encoder.window, actions)
+    def sample(self, replay: Replay, bits: Array, actions: int, learning: Array) -> Batch:
+        return memory.sample(replay, bits, self.encoder.window, actions)
 
     def noise(self, key: Array, batch: int, actions: int) -> Noise:
         return Noise(*flat_normal(key, (2, batch, actions)))

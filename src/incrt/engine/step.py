@@ -13,7 +13,7 @@ from jax import Array
 
 from incrt.engine import replay as memory
 from incrt.engine.environment import Environment, distance_function, from_unit
-from incrt.engine.layouts import Layout, Rows
+from incrt.engine.layouts import Layout, Noise
 from incrt.engine.replay import Replay, quantised
 from incrt.engine.update import Algorithm, Learner, Losses, init_learner, update
 from incrt.heads.context import first_context, next_context
@@ -89,41 +89,72 @@ def start(program: Program, params: Any, key: Array) -> RunState:
     )
 
 
-def train_step(program: Program, params: Any, state: RunState, layout: Layout | None = None) -> tuple[RunState, Record]:
-    """Act, step the plant, store, sample, update; the state's learner is in the given layout, rows if there is none."""
+class Draws(NamedTuple):
+    """All that is random in a step."""
+
+    act: Array
+    """Standard normal, for the action."""
+    step_key: Array
+    """Data of the key that the environment steps with."""
+    fresh: tuple[Array, Any]
+    """Observation and state that the next episode begins with if one ends here."""
+    sample: Array
+    """Bits that choose the transitions of the update."""
+    noise: Noise
+
+
+def draw(program: Program, params: Any, layout: Layout, state: RunState, steps: int) -> Draws:
+    """What so many steps from the state's on draw; the first axis counts them.
+
+    For many steps at once, since a generator's loop costs more than the few numbers that a single step needs.
+    """
+    algorithm = program.algorithm
+    batch, actions = algorithm.sac.batch, algorithm.actions
+
+    def of_step(step: Array) -> Draws:
+        act_key, step_key, reset_key, sample_key, noise_key = jax.random.split(_key(state, 0, step), 5)
+        return Draws(
+            act=jax.random.normal(act_key, (actions,)),
+            step_key=jax.random.key_data(step_key),
+            fresh=program.environment.reset_env(reset_key, params),
+            sample=memory.random_bits(sample_key, batch),
+            noise=layout.noise(noise_key, batch, actions),
+        )
+
+    return jax.vmap(of_step)(state.step + jnp.arange(steps))
+
+
+def train_step(program: Program, params: Any, layout: Layout, state: RunState, draws: Draws) -> tuple[RunState, Record]:
+    """Act, step the plant, store, sample, update. The state's learner and the draws' noise are in the given layout."""
     algorithm, environment = program.algorithm, program.environment
-    layout = layout or Rows(algorithm.encoder)
     sac, actions = algorithm.sac, algorithm.actions
-    act_key, step_key, reset_key, sample_key, noise_key = jax.random.split(_key(state, 0), 5)
     sound = state.cause == 0
     learning = state.step >= sac.learning_starts
 
     # act
-    normal = jax.random.normal(act_key, (actions,))
     learned = state.learner.learned
-    chosen = layout.act(learned.actor, learned.mask, state.context, normal)
-    random = 2 * jax.scipy.stats.norm.cdf(normal) - 1
+    chosen = layout.act(learned.actor, learned.mask, state.context, draws.act)
+    random = 2 * jax.scipy.stats.norm.cdf(draws.act) - 1
     action = quantised(jnp.where(learning, chosen, random))
 
     # step
     observation, after, reward, terminated, _ = environment.step_env(
-        step_key, state.environment, from_unit(environment, params, action), params
+        jax.random.wrap_key_data(draws.step_key), state.environment, from_unit(environment, params, action), params
     )
     truncated = environment.is_truncated(after, params)
     done = terminated | truncated
-    first, fresh = environment.reset_env(reset_key, params)
+    first, fresh = draws.fresh
     acts = jnp.all(jnp.isfinite(action))
     healthy = sound & acts & jnp.isfinite(reward) & jnp.all(jnp.isfinite(observation))
     healthy &= ~done | jnp.all(jnp.isfinite(first))
 
     # store and sample
     replay = memory.add(state.replay, action, reward, terminated, done, observation, first, counts=healthy)
-    batch = layout.draw(replay, sample_key, sac.batch, actions, learning)
+    batch = layout.sample(replay, draws.sample, actions, learning)
 
     # update
-    noise = layout.noise(noise_key, sac.batch, actions)
     distance = distance_function(environment, params, layout.sample_axis) if sac.penalty else None
-    learner, losses = update(algorithm, state.learner, batch, noise, distance, healthy & learning, layout)
+    learner, losses = update(algorithm, state.learner, batch, draws.noise, distance, healthy & learning, layout)
 
     cause = jnp.select(
         [
@@ -160,11 +191,11 @@ def train_step(program: Program, params: Any, state: RunState, layout: Layout | 
 
 def check_key(state: RunState) -> Array:
     """The key for all draws of a check at the present step."""
-    return _key(state, 1)
+    return _key(state, 1, state.step)
 
 
-def _key(state: RunState, stream: int) -> Array:
-    return jax.random.fold_in(jax.random.wrap_key_data(state.key[stream]), state.step)
+def _key(state: RunState, stream: int, step: Array) -> Array:
+    return jax.random.fold_in(jax.random.wrap_key_data(state.key[stream]), step)
 
 
 def as_row(record: Record) -> Array:
