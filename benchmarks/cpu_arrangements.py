@@ -1,14 +1,13 @@
-"""How runs are best laid onto the cores of a CPU: together in one program or each in its own, on one core or on all.
+"""How runs are best laid onto the cores of a CPU: together in one program or each in its own, with one thread or all.
 
 Run with ``python benchmarks/cpu_arrangements.py [--window W]``: four runs, and a lone one, in each arrangement, with
 all eight heads active. Of several runs the engine trains "a thread each"; of the two ways for a lone one
-``incrt train`` takes the faster, as it finds it on the machine (``engine/placement.py``). The best of some repeats
+``incrt train`` takes the faster, as it finds it on the machine (``engine/threads.py``). The best of some repeats
 counts.
 """
 
 import argparse
 import multiprocessing
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +20,8 @@ import jax
 from incrt import EncoderConfig, Run, SacConfig, make_task, preset
 from incrt.engine.batch import Stack
 from incrt.engine.device_loop import COMPILER_OPTIONS, train_stacks
-from incrt.engine.placement import usable_cores
 from incrt.engine.progress import first_progress
+from incrt.engine.threads import limit_threads, usable_cores
 
 RUNS, STEPS, REPEATS = 4, 200, 3
 
@@ -30,7 +29,7 @@ RUNS, STEPS, REPEATS = 4, 200, 3
 def make_stack(seeds: range, window: int) -> Stack:
     """Runs with all heads from the start."""
     environment, params = make_task(preset(task={"window": window}).task)
-    encoder, sac = EncoderConfig(encoder="static"), SacConfig(steps=STEPS)
+    encoder, sac = EncoderConfig(encoder="static"), SacConfig(steps=STEPS, learning_starts=1)
     runs = [Run(seed, environment, params, window, encoder, sac=sac) for seed in seeds]
     return Stack(range(len(runs)), [first_progress(run) for run in runs], None)
 
@@ -55,9 +54,9 @@ def mapped(stack: Stack, params: Any, states: Any) -> Any:
     return jax.lax.map(one, (params, states))
 
 
-def train_in_a_process(window: int, core: int, runs: int, barrier: Barrier, seconds: Any) -> None:
-    """So many runs one after another on one core, while the other processes do the same."""
-    os.sched_setaffinity(0, {core})
+def train_in_a_process(window: int, runs: int, barrier: Barrier, seconds: Any) -> None:
+    """So many runs one after another with one thread, while the other processes do the same."""
+    limit_threads(1)
     stack = make_stack(range(1), window)
     jax.block_until_ready(train(stack))
     for _ in range(REPEATS):
@@ -68,26 +67,24 @@ def train_in_a_process(window: int, core: int, runs: int, barrier: Barrier, seco
         seconds.put(time.perf_counter() - begin)
 
 
-def milliseconds_in_processes(window: int, runs: int, cores: int) -> float:
-    """A step of one run, with so many processes, each on a core of its own."""
+def milliseconds_in_processes(window: int, runs: int, count: int) -> float:
+    """The same in so many processes of one thread each."""
     spawn = multiprocessing.get_context("spawn")
-    runs_each = max(runs // cores, 1)
-    barrier, seconds = spawn.Barrier(cores), spawn.Queue()
-    chosen = sorted(os.sched_getaffinity(0))[:cores]
-    processes = [
-        spawn.Process(target=train_in_a_process, args=(window, core, runs_each, barrier, seconds)) for core in chosen
-    ]
+    runs_each = max(runs // count, 1)
+    barrier, seconds = spawn.Barrier(count), spawn.Queue()
+    arguments = (window, runs_each, barrier, seconds)
+    processes = [spawn.Process(target=train_in_a_process, args=arguments) for _ in range(count)]
     for process in processes:
         process.start()
-    taken = [seconds.get() for _ in range(REPEATS * cores)]
+    taken = [seconds.get() for _ in range(REPEATS * count)]
     for process in processes:
         process.join()
-    slowest = min(max(taken[i : i + cores]) for i in range(0, len(taken), cores))
-    return float(1e3 * slowest / (runs_each * cores * STEPS))
+    slowest = min(max(taken[i : i + count]) for i in range(0, len(taken), count))
+    return float(1e3 * slowest / (runs_each * count * STEPS))
 
 
 def milliseconds(work: Callable[[], Any], runs: int) -> float:
-    """A step of one run; the first call compiles."""
+    """The time that the work takes, divided by all steps of all its runs; the first call compiles."""
     jax.block_until_ready(work())
     taken = []
     for _ in range(REPEATS):
@@ -116,15 +113,15 @@ def main() -> None:
     def say(name: str, found: float) -> None:
         print(f"{name:44s} {found:6.2f}", flush=True)
 
-    print(f"W = {window}, {cores} cores: ms a step of one run")
+    print(f"W = {window}, {cores} cores: time divided by all steps of all runs, in ms")
     say(f"{RUNS} runs, vmap", milliseconds(lambda: train(together), RUNS))
     say(f"{RUNS} runs, lax.map", milliseconds(lambda: mapped(together, together.params, together.states), RUNS))
     say(f"{RUNS} runs, one after another", milliseconds(one_after_another, RUNS))
     say(f"{RUNS} runs, a thread each", milliseconds(a_thread_each, RUNS))
-    say(f"{RUNS} runs, a process on each core", milliseconds_in_processes(window, RUNS, cores))
-    say("a lone run, all cores", milliseconds(lambda: train(each[0]), 1))
+    say(f"{RUNS} runs, a process for each core", milliseconds_in_processes(window, RUNS, cores))
+    say("a lone run, all threads", milliseconds(lambda: train(each[0]), 1))
     # In a process of its own: JAX starts as many threads as there are cores for it then.
-    say("a lone run, one core", milliseconds_in_processes(window, 1, 1))
+    say("a lone run, one thread", milliseconds_in_processes(window, 1, 1))
 
 
 if __name__ == "__main__":

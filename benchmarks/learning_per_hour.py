@@ -43,6 +43,7 @@ from incrt.arm.gym import StribeckEnv
 from incrt.config import parse_seeds
 from incrt.controllers.evaluation import delta_pct
 from incrt.engine import policy_of
+from incrt.engine.ahead import wait_for_all
 from incrt.engine.compilation import compilations, covered
 from incrt.engine.progress import Checkpoint
 from incrt.runs import reference_rmse
@@ -126,6 +127,7 @@ def train_engine(encoder: EncoderConfig, sac: SacConfig, seed: int, watch: Watch
     run = Run(seed, environment, params, TASK.window, encoder, sac=sac)
     for news in Population([run], "cpu").train(save_every=EVERY):
         for _, saved in news.saved:
+            wait_for_all()  # else programs would be compiled while the clock stands still
             if watch.look(saved.progress.step, partial(engine_rmse, run, saved)):
                 return
 

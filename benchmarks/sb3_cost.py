@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from incrt import EncoderConfig, SacConfig, TaskConfig
-from incrt.engine.placement import usable_cores
+from incrt.engine.threads import usable_cores
 from incrt.sb3 import policy_kwargs
 from incrt.sb3.literal import LiteralAttention
 from incrt.sb3.timing import TimedSac

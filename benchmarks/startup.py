@@ -18,7 +18,7 @@ from statistics import median
 
 import jax
 
-from incrt.engine.placement import usable_cores
+from incrt.engine.threads import usable_cores
 
 PARTS = {
     "imports": "Python, imports, options",

@@ -1,6 +1,7 @@
 """``incrt bench cpu``: its rows, its table, and peers that are not there."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -77,19 +78,25 @@ def test_the_table_says_how_runs_at_once_compare_and_what_peers_do(capsys: pytes
 def test_a_peer_that_is_not_installed_is_left_out_with_what_brings_it(capsys: pytest.CaptureFixture[str]) -> None:
     main(["bench", "cpu", "--json"])
     said = capsys.readouterr().err
-    assert "swift is left out (No module named 'swift'): pip install swift brings it" in said
-    assert said.count("swift is left out") == 1
+    assert "left out: swift (No module named 'swift'): pip install swift brings it" in said
+    assert said.count("left out: swift") == 1
 
 
 @pytest.mark.usefixtures("made_up")
-def test_without_any_peer_there_is_nothing_to_compare(
+def test_without_any_peer_the_engine_alone_is_timed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench, "PEERS", (ABSENT,))
-    with pytest.raises(SystemExit) as ended:
-        main(["bench", "cpu"])
-    assert ended.value.code == 2
-    assert "bench cpu has nothing to compare with" in capsys.readouterr().err
+    monkeypatch.setattr(bench, "PEERS", (ABSENT, replace(ABSENT, name="swifter")))
+    main(["bench", "cpu"])
+    said = capsys.readouterr()
+    assert "left out: swift, swifter (No module named 'swift'): pip install swift brings it" in said.err
+    assert "W = 20: 2 runs at once take 1.80 times the steps of one" in said.out.splitlines()
+    main(["bench", "cpu", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["window"], row["runs"], row["peer"], row["ratio"]) for row in rows] == [
+        (window, runs, None, None) for window in (20, 50) for runs in (1, 2, 8)
+    ]
+    assert all(row.keys() == FIELDS for row in rows)
 
 
 def test_steps_go_with_the_gpu_alone(capsys: pytest.CaptureFixture[str]) -> None:

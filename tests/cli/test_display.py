@@ -92,17 +92,20 @@ def test_plain_lines_say_pace_heads_events_and_returns(clock: list[float]) -> No
     text = io.StringIO()
     with Display([Path("seed-1"), Path("seed-2")], Console(file=text, width=200), tensorboard=False) as display:
         display.update(population(at(20), at(0)), News([], []))
-        clock[0] += 10
+        clock[0] += 60  # which compiling took
+        display.update(population(at(40), at(0)), News([report(0, 40, -6.0)], []))
+        clock[0] += 8
         news = News([report(0, 80, -5.0, head=1), report(1, 40, -50.0)], [])
-        display.update(population(at(80), at(40)), news)
-        clock[0] += 1
-        display.update(population(at(80), at(60)), News([report(1, 60, None)], []))  # too soon for another line
-    resumed, first, line = lines_of(text)
+        display.update(population(at(80), at(40)), news)  # too soon for another line
+        clock[0] += 2
+        display.update(population(at(100), at(40)), News([report(0, 100, -5.0)], []))
+    resumed, first, one_stretch, line = lines_of(text)
     assert first == "training 2 runs; compiling comes first"
     assert resumed == "1 of 2 runs go on from their checkpoints"
-    # 100 of 120 steps were made here, in ten seconds; 160 are left.
+    assert one_stretch == f"{100 * 40 / (2 * STEPS):.0f} % of 2 runs, K 1, return -6 (best) to -6"
+    # Since the first stretch was over 100 of 140 steps were made, in ten seconds; 140 are left.
     assert line == (
-        f"{100 * 120 / (2 * STEPS):.0f} % of 2 runs, 10 steps/s, {160 / 10 / 60:.1f} min left, K 1, "
+        f"{100 * 140 / (2 * STEPS):.0f} % of 2 runs, 10 steps/s, {140 / 10 / 60:.1f} min left, K 1, "
         "last event: grow of head 1 at 80, return -5 (best) to -50"
     )
 
@@ -112,10 +115,11 @@ def test_failed_runs_are_named_and_have_nothing_left_to_do(clock: list[float]) -
     failed = at(60, failure=Failure(60, "the critic's loss is not finite"))
     with Display([Path("seed-1"), Path("seed-2")], Console(file=text, width=200), tensorboard=False) as display:
         display.update(population(at(0), at(0)), News([], []))
+        display.update(population(at(0), at(20)), News([report(1, 20, -5.0)], []))
         clock[0] += 10
-        display.update(population(at(40), failed), News([report(0, 40, -5.0)], []))
-    _, line = lines_of(text)
-    assert "10 steps/s, 0.2 min left" in line
+        display.update(population(at(60), failed), News([report(0, 60, -5.0)], []))
+    *_, line = lines_of(text)
+    assert "10 steps/s, 0.1 min left" in line
     assert line.endswith("failed: seed-2 at step 60")
 
 

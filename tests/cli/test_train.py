@@ -1,13 +1,13 @@
 """The commands that train and evaluate: contract, table, figures, errors."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cores import CAN_CHOOSE, given_back
 
 from incrt.cli import main
 from incrt.cli.evaluate import print_results
@@ -15,7 +15,7 @@ from incrt.cli.train import Train
 from incrt.config import parse_seeds
 from incrt.controllers.evaluation import delta_pct, evaluate, headroom_closed
 from incrt.engine import Job, Progress, load_policy
-from incrt.engine.placement import usable_cores
+from incrt.engine.threads import usable_cores
 from incrt.runs import find_runs
 
 SMALL = [
@@ -115,18 +115,18 @@ def test_training_that_was_stopped_says_where_and_exits_as_interrupted(
     assert "stopped at step 100 of 700; the same command goes on from here" in capsys.readouterr().err
 
 
-@CAN_CHOOSE
-def test_a_run_that_trains_alone_has_all_cores_first_and_one_core_then(
+@pytest.mark.skipif(usable_cores() < 2, reason="on a single core there is nothing to choose")
+def test_a_run_that_trains_alone_has_all_threads_first_and_a_single_one_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[tuple[int, int | None]] = []
+    given: list[tuple[str | None, int | None]] = []
 
     def fake(jobs: list[Job], *options: Any, cores: int | None) -> list[Progress]:
-        """Two stretches, with a head more in the second."""
+        """Three stretches with one head, and three with two."""
         population = SimpleNamespace(progress=[SimpleNamespace(heads=1)])
         tell = options[2]
-        given.append((usable_cores(), cores))
-        for heads, rate in ((1, None), (2, 300.0), (2, 250.0)):
+        given.append((os.environ.get("PJRT_NPROC"), cores))
+        for heads, rate in ((1, None), (1, 290.0), (1, 300.0), (2, 295.0), (2, 250.0), (2, 240.0), (2, 245.0)):
             metrics = SimpleNamespace(steps_per_s=rate)
             population.progress[0].heads = heads
             tell(population, SimpleNamespace(reports=[SimpleNamespace(metrics=metrics)] if rate else []))
@@ -135,13 +135,13 @@ def test_a_run_that_trains_alone_has_all_cores_first_and_one_core_then(
     monkeypatch.setenv("INCRT_CACHE", str(tmp_path))
     monkeypatch.setattr("incrt.cli.train.train", fake)
     monkeypatch.setattr("incrt.cli.train.Display.update", lambda *_: None)
-    many = usable_cores()
-    with given_back():
-        for seeds, *cores in (("1",), ("1",), ("1-2",), ("1", "--cores", "1")):
-            with pytest.raises(SystemExit):  # nothing was trained
-                main(["train", "--out", str(tmp_path / "runs"), "--seeds", seeds, *cores, *SMALL])
-    assert given == [(many, None), (1, None), (many, None), (1, 1)]
-    (measured,) = json.loads((tmp_path / "placement" / "measured.json").read_text()).values()
+    monkeypatch.setenv("PJRT_NPROC", "")  # so that it is given back what it was
+    monkeypatch.delenv("PJRT_NPROC")
+    for seeds, *cores in (("1",), ("1",), ("1-2",), ("1", "--cores", "1")):
+        with pytest.raises(SystemExit):  # nothing was trained
+            main(["train", "--out", str(tmp_path / "runs"), "--seeds", seeds, *cores, *SMALL])
+    assert given == [(None, None), ("1", None), (None, None), ("1", 1)]
+    (measured,) = json.loads((tmp_path / "threads" / "measured.json").read_text()).values()
     assert measured == {"all": {"1": 300.0, "2": 250.0}, "one": {"1": 300.0, "2": 250.0}}
 
 

@@ -1,6 +1,8 @@
 """Programs that are compiled beside the training."""
 
 import threading
+import time
+from collections.abc import Generator
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,9 @@ from compilations import compilations
 from small_runs import HEADS, small_run
 
 from incrt.engine import Checkpoint, Population, ahead, device_loop
-from incrt.engine.ahead import Ahead
+from incrt.engine.ahead import Ahead, wait_for_all
+from incrt.engine.compilation import compilations as waits
+from incrt.engine.compilation import covered
 from incrt.engine.population import find_device
 from incrt.heads.triggers import Decision, Signals
 
@@ -22,18 +26,13 @@ class Grows:
         return Decision("noop" if all(signals.mask) else "grow", "always"), state
 
 
-def let_it_compile() -> None:
-    """Until all that was asked for is there: what has not begun would be left to the call."""
-    ahead._COMPILER.submit(int).result()  # noqa: SLF001
-
-
 def test_a_call_finds_the_program_that_was_compiled_ahead() -> None:
     program = jax.jit(lambda power, x: x**power, static_argnums=0)
     x, known = jnp.arange(5.0), Ahead()
     with compilations() as found:
         known.ask("cubes", program, 3, x)
         known.ask("cubes", program, 3, x)
-        let_it_compile()
+        wait_for_all()
         known.take("cubes")
         cubes = program(3, x)
     assert [beside for _, beside in found] == [True]
@@ -62,7 +61,7 @@ def test_what_cannot_be_compiled_is_told_by_the_call() -> None:
 
     program, known = jax.jit(wrong), Ahead()
     known.ask("wrong", program, jnp.zeros(2))
-    let_it_compile()
+    wait_for_all()
     known.take("wrong")
     with pytest.raises(ValueError, match=r"not \(2,\)"):
         program(jnp.zeros(2))
@@ -72,8 +71,7 @@ def grown(worth_it: int, cores: int, monkeypatch: pytest.MonkeyPatch) -> tuple[C
     """A run to its end, and what was compiled for it."""
     jax.clear_caches()
     monkeypatch.setattr(device_loop, "_WORTH_IT", worth_it)
-    monkeypatch.setattr(device_loop, "usable_cores", lambda: cores)
-    population = Population([small_run(5, heads=HEADS.replace(trigger=Grows()))], "cpu")
+    population = Population([small_run(5, heads=HEADS.replace(trigger=Grows()))], "cpu", cores=cores)
     with compilations() as found:
         (saved,) = [saved for news in population.train() for _, saved in news.saved][-1:]
     return saved, [(name, beside) for name, beside in found if "train_stacks" in name or "_act" in name]
@@ -92,11 +90,39 @@ def test_a_run_is_the_same_to_the_bit_whoever_compiled(monkeypatch: pytest.Monke
         np.testing.assert_array_equal(one, other)
 
 
+def test_nothing_is_asked_for_after_all_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(device_loop, "_WORTH_IT", 0)
+    monkeypatch.setattr(Ahead, "ask", lambda *_: said.append("asked"))
+    monkeypatch.setattr(Ahead, "drop", lambda *_: said.append("dropped"))
+    news = Population(
+        [small_run(seed, heads=HEADS.replace(trigger=Grows())) for seed in (5, 6)], "cpu", cores=2
+    ).train()
+    next(news)
+    assert isinstance(news, Generator)
+    news.close()  # while the other run is being trained
+    first = said.index("dropped")
+    assert "asked" in said[:first]
+    assert "asked" not in said[first:]
+
+
+def test_waiting_for_a_program_counts_as_compiling() -> None:
+    def slow(x: jax.Array) -> jax.Array:
+        time.sleep(0.2)
+        return 2 * x
+
+    program, known, before = jax.jit(slow), Ahead(), len(waits())
+    known.ask("slow", program, jnp.zeros(3))
+    time.sleep(0.05)  # it has begun
+    known.take("slow")
+    assert covered(waits()[before:]) > 0.1
+
+
 def test_the_device_is_that_of_who_asks() -> None:
     with jax.default_device(find_device("cpu")):
         program, known = jax.jit(lambda x: 2 * x), Ahead()
         known.ask("twice", program, jnp.ones(4))
-        let_it_compile()
+        wait_for_all()
         known.take("twice")
         with compilations() as found:
             np.testing.assert_array_equal(program(jnp.ones(4)), 2 * np.ones(4))

@@ -218,16 +218,18 @@ def test_what_is_not_finite_is_seen_by_columns_too(broken: str) -> None:
         np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize(("heads", "slots"), [(1, 2), (2, 2), (3, 4), (4, 4), (5, 8), (6, 8)], ids=str)
+@pytest.mark.parametrize(("heads", "slots"), [(1, 2), (2, 2), (3, 4), (4, 4), (5, 6), (6, 6)], ids=str)
 def test_slots_come_in_powers_of_two_up_to_the_cap(heads: int, slots: int) -> None:
     encoder = make_encoder(EncoderConfig(k_max=6), WINDOW, OBSERVED)
     layout = layout_for(encoder, heads, "cpu")
     assert isinstance(layout, Columns)
-    assert layout.slots == min(slots, 6)
+    assert layout.slots == slots
     assert hash(layout) == hash(layout_for(encoder, heads, "cpu"))
 
 
-def test_a_gpu_and_encoders_without_heads_keep_rows() -> None:
+def test_a_gpu_encoders_without_heads_and_wide_observations_keep_rows() -> None:
     heads, others = make_encoder(EncoderConfig(), 4, 3), make_encoder(EncoderConfig(encoder="gru"), 4, 3)
     assert layout_for(heads, 3, "gpu") == Rows(heads)
     assert layout_for(others, 0, "cpu") == Rows(others)
+    wide = make_encoder(EncoderConfig(), 4, 120)
+    assert layout_for(wide, 3, "cpu") == Rows(wide)

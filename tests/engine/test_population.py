@@ -8,10 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_runs import ENCODER, HEADS, SAC, small_run
 
 from incrt.engine.batch import Stack
-from incrt.engine.device_loop import Group
+from incrt.engine.device_loop import Group, block_of
 from incrt.engine.population import News, Population, arrange, find_device
 from incrt.engine.progress import Checkpoint, Failure, Report, Run, first_progress
 from incrt.engine.step import RunState
@@ -374,3 +376,26 @@ def test_a_buffer_too_small_for_window_or_rank_is_refused() -> None:
 
 def test_a_run_begins_with_the_heads_of_its_encoder() -> None:
     assert first_progress(small_run(42)).heads_state == first_heads(HEADS, [True, False, False])
+
+
+@given(steps=st.integers(1, 20_000))
+def test_numbers_are_drawn_for_blocks_that_make_up_a_stretch_and_are_no_single_steps(steps: int) -> None:
+    block = block_of(steps)
+    assert steps % block == 0
+    assert block > 1 or steps == 1
+
+
+@pytest.mark.parametrize(("steps", "block"), [(500, 50), (128, 64), (67, 67), (499, 499), (502, 251), (30, 30), (1, 1)])
+def test_blocks_are_about_as_long_as_is_fast(steps: int, block: int) -> None:
+    assert block_of(steps) == block
+
+
+def test_a_run_is_the_same_to_the_bit_however_its_stretches_divide() -> None:
+    """Numbers for 67 steps are drawn at once, as for 83; for 150 they are drawn in two blocks."""
+    heads = HEADS.replace(check_every=150, grace=150)
+    whole, begun = (small_run(3, heads=heads, sac=SAC.replace(steps=steps)) for steps in (150, 67))
+    at_once, half = (trained([run])[1][0] for run in (whole, begun))
+    half.progress.run = whole
+    ((_, in_two),) = [saved for news in Population([whole], "cpu", {0: half}).train() for saved in news.saved]
+    for one, other in zip(jax.tree.leaves(at_once.state), jax.tree.leaves(in_two.state), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -139,7 +139,7 @@ begin = compiled(partial(start, PROGRAM))
 
 def take_step(program: Program, params: Params, state: RunState) -> tuple[RunState, Record]:
     layout = Rows(program.algorithm.encoder)
-    draws = jax.tree.map(lambda leaf: leaf[0], draw(program, params, layout, state, steps=1))
+    draws = jax.tree.map(lambda leaf: leaf[0], draw(program, layout, state, steps=1))
     return train_step(program, params, layout, state, draws)
 
 
@@ -372,7 +372,7 @@ def test_a_step_draws_the_same_alone_and_among_others(block: int) -> None:
     observed, actions = dimensions(environment, params)
     encoder = make_encoder(EncoderConfig(k_max=2, d_k=4), WINDOW, observed)
     program = Program(Algorithm(encoder, SacConfig(buffer=80, learning_starts=1), actions), environment)
-    draws = jax.jit(partial(draw, program, params, Rows(encoder)), static_argnames="steps")
+    draws = jax.jit(partial(draw, program, Rows(encoder)), static_argnames="steps")
     state = start(program, params, jax.random.key(0))
     many = draws(state, steps=block)
     for i in range(block):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import jax.monitoring
 
-from incrt.engine.ahead import is_ahead
+from incrt.engine.compilation import is_beside
 
 
 @contextmanager
@@ -16,7 +16,7 @@ def compilations() -> Iterator[list[tuple[str, bool]]]:
     def note(event: str, duration_secs: float, **about: str | int) -> None:
         del duration_secs
         if event == "/jax/core/compile/backend_compile_duration":
-            found.append((str(about.get("fun_name")), is_ahead()))
+            found.append((str(about.get("fun_name")), is_beside()))
 
     jax.monitoring.register_event_duration_secs_listener(note)
     try:

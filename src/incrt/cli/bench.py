@@ -33,8 +33,8 @@ class Bench:
     """Time training as it is, with plant, replay and checks.
 
     cpu: one run, two and eight at once, all heads active, beside what one would train with instead (Stable-Baselines3,
-    sbx, memorax, as far as they are installed) on the same cores and in turns; it takes ten minutes. gpu: the 30 runs
-    of the paper's main study, one run, and 150 runs, each from start to end.
+    sbx, memorax, as far as they are installed) on the same cores and in turns; with all of them it takes ten minutes.
+    gpu: the 30 runs of the paper's main study, one run, and 150 runs, each from start to end.
     """
 
     device: Annotated[Literal["cpu", "gpu"], tyro.conf.Positional]
@@ -71,8 +71,6 @@ def _time_cpu() -> list[dict[str, Any]]:
                 status.update(f"W = {window}: {words}")
 
             trainings = dict(begin_peers(peers, window, tell))
-            if not trainings:
-                raise ValueError("bench cpu has nothing to compare with")
             peers = [peer for peer in peers if peer.name in trainings]
             for count in RUNS:
                 tell(f"{_engine(count)} begins")
@@ -82,46 +80,57 @@ def _time_cpu() -> list[dict[str, Any]]:
 
 
 def begin_peers(peers: Sequence[Peer], window: int, tell: Callable[[str], None]) -> Iterator[tuple[str, Training]]:
-    """The training of each peer that is installed, by its name; of each other it is said how to get it."""
+    """The training of each peer that is installed, by its name; of the others it is said how to get them."""
     task = preset(task={"window": window, "tau_z": TAU_Z}).task
+    missing: dict[str, list[str]] = {}
     for peer in peers:
         tell(f"{peer.name} begins")
         try:
             yield peer.name, peer.begin(Setting(task, EncoderConfig(), SacConfig()))
         except ImportError as error:
-            log.print(f"{peer.name} is left out ({error}): {peer.comes_with}", markup=False, soft_wrap=True)
+            missing.setdefault(f"({error}): {peer.comes_with}", []).append(peer.name)
+    for why, names in missing.items():
+        log.print(f"left out: {', '.join(names)} {why}", markup=False, soft_wrap=True)
 
 
 def comparison(window: int, found: Mapping[str, list[float]]) -> list[dict[str, Any]]:
     """The rows of a window, one for each number of runs and peer, of the steps a second in each round.
 
     Spreads are the lowest and the highest of the rounds; ``of_one_run`` is how the runs together compare with one.
+    Where there is no peer, what would be said of one is None.
     """
     rows = []
     one_run = speed_of(found[_engine(1)]).median
+    peers = [each for each in PEERS if each.name in found]
     for count in RUNS:
         ours = found[_engine(count)]
         engine = speed_of(ours)
-        for peer in (each for each in PEERS if each.name in found):
-            theirs = found[peer.name]
-            speed = speed_of(theirs)
-            ratio = speed_of([our / their for our, their in zip(ours, theirs, strict=True)])
-            rows.append(
-                {
-                    "window": window,
-                    "runs": count,
-                    "peer": peer.name,
-                    "peer_steps_per_s": speed.median,
-                    "peer_spread": [speed.low, speed.high],
-                    "engine_steps_per_s": engine.median,
-                    "engine_spread": [engine.low, engine.high],
-                    "ratio": engine.median / speed.median,
-                    "ratio_spread": [ratio.low, ratio.high],
-                    "of_one_run": engine.median / one_run,
-                    "work": peer.work,
-                }
-            )
+        of_engine = {
+            "engine_steps_per_s": engine.median,
+            "engine_spread": [engine.low, engine.high],
+            "of_one_run": engine.median / one_run,
+        }
+        either: list[Peer | None] = [*peers] or [None]
+        for peer in either:
+            of_peer = dict.fromkeys(_OF_PEER) if peer is None else _compared(peer, ours, found[peer.name])
+            rows.append({"window": window, "runs": count, **of_peer, **of_engine})
     return rows
+
+
+_OF_PEER = ("peer", "peer_steps_per_s", "peer_spread", "ratio", "ratio_spread", "work")
+
+
+def _compared(peer: Peer, ours: list[float], theirs: list[float]) -> dict[str, Any]:
+    speed, ratio = speed_of(theirs), speed_of([our / their for our, their in zip(ours, theirs, strict=True)])
+    values = (
+        peer.name,
+        speed.median,
+        [speed.low, speed.high],
+        speed_of(ours).median / speed.median,
+        [ratio.low, ratio.high],
+        peer.work,
+    )
+    return dict(zip(_OF_PEER, values, strict=True))
 
 
 def _engine(count: int) -> str:
@@ -139,8 +148,9 @@ def _print_cpu(rows: Sequence[dict[str, Any]]) -> None:
         table = new_table(title, headings)
         for peer in peers:
             of_peer = [row for row in of_window if row["peer"] == peer]
-            times = [f"{row['ratio']:.2f}x" for row in of_peer]
-            table.add_row(peer, *_speed(of_peer[0], "peer"), *times)
+            if peer is not None:
+                times = [f"{row['ratio']:.2f}x" for row in of_peer]
+                table.add_row(peer, *_speed(of_peer[0], "peer"), *times)
         of_engine = [row for row in of_window if row["peer"] == next(iter(peers))]
         for row in of_engine:
             table.add_row(_engine(row["runs"]), *_speed(row, "engine"), *("" for _ in RUNS))
@@ -152,7 +162,7 @@ def _print_cpu(rows: Sequence[dict[str, Any]]) -> None:
         "A step is one of the environment and one update of 256 windows, with all eight heads active where there are"
     )
     console.print(f"{words} heads; incrt is faster while few are.", soft_wrap=True)
-    for name, work in {row["peer"]: row["work"] for row in rows}.items():
+    for name, work in {row["peer"]: row["work"] for row in rows if row["peer"] is not None}.items():
         console.print(f"{name}: {work}", soft_wrap=True)
 
 

@@ -30,8 +30,10 @@ class Display(LiveView):
         self._boards: list[Any] = [_Board(folder) for folder in folders] if tensorboard else []
         self._returns: dict[int, float] = {}
         self._events: dict[int, Check] = {}
-        self._begun: float | None = None
-        self._steps_before, self._last_line = 0, -_SECONDS_BETWEEN_LINES
+        self._has_begun = False
+        self._clocked: tuple[float, int] | None = None
+        """When the first stretch was over, before which programs are compiled, and the steps that were done by then."""
+        self._last_line = -_SECONDS_BETWEEN_LINES
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -46,8 +48,10 @@ class Display(LiveView):
 
     def update(self, population: Population, news: News) -> None:
         """Show how far the runs are."""
-        if self._begun is None:
+        if not self._has_begun:
             self._begin(population.progress)
+        if self._clocked is None and news.reports:
+            self._clocked = time.perf_counter(), sum(each.step for each in population.progress)
         for report in news.reports:
             self._note(report)
         if self._live is not None:
@@ -60,7 +64,7 @@ class Display(LiveView):
 
     def _begin(self, runs: Sequence[Progress]) -> None:
         """Before the first advance: where the runs start from."""
-        self._begun, self._steps_before = time.perf_counter(), sum(each.step for each in runs)
+        self._has_begun = True
         if self._boards:
             for board, progress in zip(self._boards, runs, strict=True):
                 board.start(progress.step)
@@ -98,10 +102,13 @@ class Display(LiveView):
 
     def _pace(self, runs: Sequence[Progress]) -> str:
         done, wanted = (sum(counts) for counts in zip(*((each.step, each.run.sac.steps) for each in runs), strict=True))
-        rate = (done - self._steps_before) / max(time.perf_counter() - (self._begun or 0), 1e-9)
+        begun, before = self._clocked or (0.0, done)
         left = sum(0 if each.finished else each.run.sac.steps - each.step for each in runs)
-        remaining = f"{left / rate / 60:.1f} min left" if rate > 0 else "compiling"
-        return f"{100 * done / wanted:.0f} % of {_counted(len(runs))}, {rate:.0f} steps/s, {remaining}"
+        words = f"{100 * done / wanted:.0f} % of {_counted(len(runs))}"
+        if done == before:
+            return words if self._clocked else f"{words}, compiling"
+        rate = (done - before) / max(time.perf_counter() - begun, 1e-9)
+        return f"{words}, {rate:.0f} steps/s, {left / rate / 60:.1f} min left"
 
     def _picture(self, runs: Sequence[Progress]) -> Group:
         table = Table(box=None, padding=(0, 2, 0, 0))

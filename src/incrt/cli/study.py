@@ -18,7 +18,7 @@ from incrt.cli.study_display import StudyDisplay, failure_lines, standing_rows, 
 from incrt.cli.terminal import log, new_table, print_json, say_stopping
 from incrt.config import RunConfig, format_seeds, parse_seeds
 from incrt.config.rules import COUNT
-from incrt.engine.placement import usable_cores
+from incrt.engine.threads import usable_cores
 from incrt.engine.training import until_signalled
 from incrt.runs import is_over
 from incrt.storage.records import Command

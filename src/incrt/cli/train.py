@@ -14,8 +14,8 @@ from incrt.cli.terminal import log, prepare_folder, print_json, say_stopping
 from incrt.config import EncoderConfig, HeadsConfig, RunConfig, SacConfig, TaskConfig, parse_seeds, preset
 from incrt.config.heads import WITH_HEADS
 from incrt.config.rules import COUNT
-from incrt.engine.placement import Placement, limit_cores
 from incrt.engine.population import News, Population
+from incrt.engine.threads import ThreadChoice, limit_threads
 from incrt.engine.training import Job, make_job, train, until_signalled
 from incrt.runs import find_runs
 from incrt.storage.cache import keep_compiled
@@ -51,8 +51,8 @@ class Train(TaskOptions):
     device: Annotated[str, DEVICE] = "auto"
     """Where to train; auto takes a GPU if there is one."""
     cores: int | None = None
-    """On a CPU: how many cores to use, and how many runs to train at a time. All cores if not given; a run that trains
-    alone then gets all or one of them, whichever its first two starts find to be faster."""
+    """How many threads compute on a CPU, and runs train at a time; as many as there are cores if not given. A run that
+    trains alone then gets all threads or one, whichever its first two starts find to be faster."""
     save_every: int = 5000
     """Steps between two checkpoints."""
     figures: Path | None = None
@@ -65,27 +65,29 @@ class Train(TaskOptions):
     def run(self) -> None:
         """Train and evaluate."""
         if self.cores is not None:
-            limit_cores(COUNT("cores", self.cores))
-        with self._placement() or nullcontext() as placement:  # before JAX starts
-            self._train(placement)
+            limit_threads(COUNT("cores", self.cores))
+        with self._thread_choice() or nullcontext() as threads:  # before JAX starts
+            self._train(threads)
 
-    def _placement(self) -> Placement | None:
+    def _thread_choice(self) -> ThreadChoice | None:
         """Of a run that trains alone on a CPU, unless the user has said how many cores it is to have."""
         on_cpu = self.device == "cpu" or (self.device == "auto" and not entry_points(group="jax_plugins"))
         if self.cores is not None or not on_cpu or len(parse_seeds(self.seeds)) > 1:
             return None
         config = self.config()
-        shape = {**config.to_json(), "heads": {}, "sac": config.sac.replace(steps=SacConfig.steps).to_json()}
-        return Placement(f"{config.encoder.encoder}, W = {config.task.window}, {checksum(shape)[:12]}")
+        # The regime is a number in the program, and how long a run lasts or when heads come is none of its business.
+        config = config.replace(task=config.task.replace(tau_z=1.0), sac=config.sac.replace(steps=SacConfig.steps))
+        shape = {**config.to_json(), "heads": {}}
+        return ThreadChoice(f"{config.encoder.encoder}, W = {config.task.window}, {checksum(shape)[:12]}")
 
-    def _train(self, placement: Placement | None) -> None:
+    def _train(self, threads: ThreadChoice | None) -> None:
         jobs = self.jobs()
         if self.figures is not None:
             prepare_folder(self.figures)
         keep_compiled()
         folders = [job.folder for job in jobs]
         with Display(folders, log, tensorboard=self.tensorboard) as display, until_signalled(say_stopping):
-            on_news = display.update if placement is None else _noting(placement, display.update)
+            on_news = display.update if threads is None else _noting(threads, display.update)
             progress = train(jobs, self.device, self.save_every, on_news, display.warn, cores=self.cores)
         if not all(each.finished for each in progress):
             done = min(each.step for each in progress)
@@ -122,13 +124,13 @@ class Train(TaskOptions):
                 raise ValueError(f"{option} goes with encoder {' or '.join(encoders)}, not with {self.encoder}")
 
 
-def _noting(placement: Placement, tell: Callable[[Population, News], None]) -> Callable[[Population, News], None]:
+def _noting(threads: ThreadChoice, tell: Callable[[Population, News], None]) -> Callable[[Population, News], None]:
     """Also note how fast each stretch of the only run was trained, by the heads that were active in it."""
     heads: list[int] = []
 
     def on_news(population: Population, news: News) -> None:
         for report in news.reports:
-            placement.note(heads[-1], report.metrics.steps_per_s)
+            threads.note(heads[-1], report.metrics.steps_per_s)
         heads[:] = [population.progress[0].heads]
         tell(population, news)
 

@@ -5,15 +5,16 @@ layout that it trains in. Compiling one takes as long as some thousand steps, an
 thread as soon as training has begun. What is computed does not depend on it: the programs are the same ones.
 """
 
-import threading
+import time
 from collections.abc import Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
 
-_THREAD = "compiles-ahead"
-_COMPILER = ThreadPoolExecutor(1, _THREAD)
+from incrt.engine.compilation import BESIDE, compilations
+
+_COMPILER = ThreadPoolExecutor(1, BESIDE)
 """One for all: compiling takes every core that it can get. JAX knows a program that was compiled for another run."""
 
 
@@ -36,7 +37,9 @@ class Ahead:
         """
         asked = self._asked.get(name)
         if asked is not None and not asked.cancel():
+            begin = time.monotonic()
             wait([asked])
+            compilations().append((begin, time.monotonic()))
 
     def drop(self) -> None:
         """Nothing that has not begun is needed any more."""
@@ -44,9 +47,9 @@ class Ahead:
             asked.cancel()
 
 
-def is_ahead() -> bool:
-    """Whether this thread compiles beside the training: it takes no time from it."""
-    return threading.current_thread().name.startswith(_THREAD)
+def wait_for_all() -> None:
+    """Until all that anybody has asked for is compiled, so that a clock may stand still without a gain."""
+    _COMPILER.submit(lambda: None).result()
 
 
 def _compile(device: Any, program: Any, arguments: Any) -> None:

@@ -29,6 +29,9 @@ from incrt.heads.encoders import Encoded, Encoder, HeadsEncoder
 from incrt.heads.growth import Learned
 from incrt.heads.layers import NORM_EPS, Dense, Norm
 
+_WIDEST = 50
+"""Entries of an observation up to which columns are surely faster: sums over a window have as many terms."""
+
 
 class HeadColumns(Heads):
     """The matrices of the heads, transposed: W^Q, W^K, W^V are (heads, d_k, d_model), W^O is (d_model, heads, d_k)."""
@@ -147,9 +150,9 @@ def layout_for(encoder: Encoder, heads: int, platform: str) -> Layout:
     """The layout that trains an encoder with so many active heads fastest.
 
     Slots come in powers of two, so that few programs serve any course of growing and pruning; one slot would be slower
-    than two, since XLA then takes products apart. On a GPU rows it is, as long as nobody has measured columns there.
+    than two, since XLA then takes products apart. Rows are faster on a GPU, and where observations are wide.
     """
-    if platform != "cpu" or not isinstance(encoder, HeadsEncoder):
+    if platform != "cpu" or not isinstance(encoder, HeadsEncoder) or encoder.observation_dim > _WIDEST:
         return Rows(encoder)
     return Columns(encoder, min(max(2, 1 << (heads - 1).bit_length()), encoder.config.k_max))
 

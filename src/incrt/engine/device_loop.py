@@ -19,15 +19,14 @@ from incrt.engine.ahead import Ahead
 from incrt.engine.batch import Stack, one
 from incrt.engine.checks import Look
 from incrt.engine.layouts import Layout
-from incrt.engine.placement import usable_cores
 from incrt.engine.progress import Failure, Progress, Report, summarise
 from incrt.engine.step import CAUSES, Draws, Program, RunState, as_record, as_row, draw, train_step
 from incrt.heads.check import is_due
 
-_WORTH_IT = 4000
-"""Steps that must remain: compiling a program for fewer could take longer than to train them."""
+_WORTH_IT = 8000
+"""Steps that must remain: compiling a program for fewer, some ten seconds, could take longer than to train them."""
 _BLOCK = 64
-"""Of at most so many steps random numbers are drawn at once; they are kept in memory until then."""
+"""Of about so many steps random numbers are drawn at once, and kept in memory until then."""
 
 
 class _Pending(NamedTuple):
@@ -52,10 +51,11 @@ class Group:
     """Stacks of runs that are all at the same step and have the same cadence of checks.
 
     ``lags`` says whether the host may be one stretch behind the device: yes, unless the device is the host.
+    ``looks_ahead`` says whether programs are compiled beside the training.
     """
 
-    def __init__(self, stacks: Sequence[Stack], device: jax.Device, *, lags: bool) -> None:
-        self.stacks, self._device, self._lags = list(stacks), device, lags
+    def __init__(self, stacks: Sequence[Stack], device: jax.Device, *, lags: bool, looks_ahead: bool = False) -> None:
+        self.stacks, self._device, self._lags, self._looks_ahead = list(stacks), device, lags, looks_ahead
         self._run = stacks[0].members[0].run
         self.step = stacks[0].members[0].step
         self._pending: _Pending | None = None
@@ -113,14 +113,10 @@ class Group:
         params: tuple[Any, ...],
         states: tuple[Any, ...],
     ) -> None:
-        """Have compiled what the next growth will need.
-
-        Not where training has a single core, which compiling would take from it. Not on a GPU: there XLA tries out
-        kernels while it compiles, and training would be in the way of its clock.
-        """
+        """Have compiled what the next growth will need."""
         run = self._run
         is_worth_it = run.encoder.adapts and run.sac.steps - self.step >= _WORTH_IT
-        if platform != "cpu" or not is_worth_it or usable_cores() == 1:
+        if not (self._looks_ahead and is_worth_it):
             return
         for stack, state in zip(self.stacks, states, strict=True):
             stack.ask_ahead(state)
@@ -189,12 +185,12 @@ def train_stacks(
     shaped = list(zip(programs, counts, layouts, strict=True))
     # A single run goes without the batch axis: inside the loop it would make XLA copy the replay at every step.
     params, states = (tuple(map(_spared, counts, each)) for each in (params, states))
-    block = max(count for count in range(1, _BLOCK + 1) if steps % count == 0)
+    block = block_of(steps)
 
     def take_block(states: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
         draws = tuple(
-            _many(count, partial(draw, program, layout=layout, steps=block), out_axes=1)(each, state=state)
-            for (program, count, layout), each, state in zip(shaped, params, states, strict=True)
+            _many(count, partial(draw, program, layout, steps=block), out_axes=1)(state)
+            for (program, count, layout), state in zip(shaped, states, strict=True)
         )
         return jax.lax.scan(take_step, states, draws)
 
@@ -223,6 +219,15 @@ def train_stacks(
     return tuple(map(_stacked, counts, after)), tuple(
         row if count > 1 else row[:, None] for count, row in zip(counts, rows, strict=True)
     )
+
+
+def block_of(steps: int) -> int:
+    """The divisor of so many steps that is next to ``_BLOCK``, by their ratio.
+
+    Not 1 unless there is a single step: a loop that runs once XLA takes apart and rounds in another way.
+    """
+    divisors = (count for count in range(2, steps + 1) if steps % count == 0)
+    return min(divisors, key=lambda count: max(count / _BLOCK, _BLOCK / count), default=1)
 
 
 def _many(count: int, function: Any, out_axes: int = 0) -> Any:

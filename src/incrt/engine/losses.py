@@ -62,7 +62,7 @@ def actor_loss(
     loss = jnp.mean(alpha * log_prob - value)
     away = jnp.zeros(())
     if distance is not None:
-        away = jnp.mean(distance(batch.context[:, -1], action))
+        away = jnp.mean(distance(batch.context[:, -1], action))  # time is the middle axis in every layout
         loss = loss + multiplier * away
     return loss, ActorInfo(jnp.mean(log_prob), away)
 

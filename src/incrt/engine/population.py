@@ -19,8 +19,8 @@ from incrt.config.rules import COUNT, one_of
 from incrt.engine.batch import Stack
 from incrt.engine.checks import shaping
 from incrt.engine.device_loop import Group
-from incrt.engine.placement import usable_cores
 from incrt.engine.progress import Checkpoint, Progress, Report, Run, first_progress
+from incrt.engine.threads import usable_cores
 
 DEVICES = ("auto", "cpu", "gpu")
 """Where to train; ``auto`` takes a GPU if there is one."""
@@ -53,11 +53,20 @@ class Population:
         saved = saved or {}
         self.progress = [saved[i].progress if i in saved else first_progress(run) for i, run in enumerate(runs)]
         is_host = self.device.platform == "cpu"
-        self._workers = (cores or usable_cores()) if is_host else 1
+        cores = cores or usable_cores()
+        self._workers = cores if is_host else 1
+        # On a single core compiling would take it from the training. On a GPU XLA tries out kernels while it compiles,
+        # and training would be in the way of its clock.
+        looks_ahead = is_host and cores > 1
         arranged = arrange(self.progress, set(saved), together=not is_host)
         with jax.default_device(self.device):
             self.groups = [
-                Group([self._stack(each, saved) for each in stacks], self.device, lags=not is_host)
+                Group(
+                    [self._stack(each, saved) for each in stacks],
+                    self.device,
+                    lags=not is_host,
+                    looks_ahead=looks_ahead,
+                )
                 for stacks in arranged
             ]
 
@@ -85,7 +94,8 @@ class Population:
 
         waiting = deque(group for group in self.groups if not group.finished)
         busy: dict[Future[list[Report]], Group] = {}
-        with ThreadPoolExecutor(self._workers) as pool, ExitStack() as at_end:
+        # At the end the groups' threads are waited for first: they may ask for programs until then.
+        with ExitStack() as at_end, ThreadPoolExecutor(self._workers) as pool:
             for group in self.groups:
                 at_end.callback(group.drop_ahead)
             while busy or (waiting and not stop()):
@@ -133,7 +143,7 @@ def find_device(name: str) -> jax.Device:
     try:
         device = jax.devices(None if name == "auto" else name)[0]
     except RuntimeError as error:
-        raise ValueError(f"there is no {name} here ({error}); auto takes what there is") from None
+        raise ValueError(f"there is no {name} here ({error}); device auto takes what there is") from None
     if device.platform not in DEVICES:
         raise ValueError(f"training runs on {' or '.join(DEVICES[1:])}, not on {device.platform}; name one of them")
     return device

@@ -42,10 +42,10 @@ class Replay(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Transitions."""
+    """Transitions, as rows; as columns the last axis counts samples. Time is the middle axis of a context in both."""
 
     context: Array
-    """Shape (B, W, d_c)."""
+    """Shape (B, W, d_c), or (d_c, W, B)."""
     action: Array
     reward: Array
     next_context: Array

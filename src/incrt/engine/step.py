@@ -96,14 +96,14 @@ class Draws(NamedTuple):
     """Standard normal, for the action."""
     step_key: Array
     """Data of the key that the environment steps with."""
-    fresh: tuple[Array, Any]
-    """Observation and state that the next episode begins with if one ends here."""
+    reset_key: Array
+    """The same of the key that the next episode begins with if one ends here."""
     sample: Array
     """Bits that choose the transitions of the update."""
     noise: Noise
 
 
-def draw(program: Program, params: Any, layout: Layout, state: RunState, steps: int) -> Draws:
+def draw(program: Program, layout: Layout, state: RunState, steps: int) -> Draws:
     """What so many steps from the state's on draw; the first axis counts them.
 
     For many steps at once, since a generator's loop costs more than the few numbers that a single step needs.
@@ -116,7 +116,7 @@ def draw(program: Program, params: Any, layout: Layout, state: RunState, steps: 
         return Draws(
             act=jax.random.normal(act_key, (actions,)),
             step_key=jax.random.key_data(step_key),
-            fresh=program.environment.reset_env(reset_key, params),
+            reset_key=jax.random.key_data(reset_key),
             sample=memory.random_bits(sample_key, batch),
             noise=layout.noise(noise_key, batch, actions),
         )
@@ -143,7 +143,7 @@ def train_step(program: Program, params: Any, layout: Layout, state: RunState, d
     )
     truncated = environment.is_truncated(after, params)
     done = terminated | truncated
-    first, fresh = draws.fresh
+    first, fresh = environment.reset_env(jax.random.wrap_key_data(draws.reset_key), params)
     acts = jnp.all(jnp.isfinite(action))
     healthy = sound & acts & jnp.isfinite(reward) & jnp.all(jnp.isfinite(observation))
     healthy &= ~done | jnp.all(jnp.isfinite(first))

@@ -11,7 +11,7 @@ from stable_baselines3.common.logger import Logger
 from incrt.arm.gym import StribeckEnv
 from incrt.config import SacConfig, TaskConfig
 from incrt.config.rules import COUNT
-from incrt.engine.placement import usable_cores
+from incrt.engine.threads import usable_cores
 from incrt.sb3.settings import make_sac
 
 RANDOM_STEPS = 50
