@@ -4,15 +4,19 @@ The same trees as :class:`incrt.engine.layouts.Rows` has, with every weight matr
 and the batch is the last axis: products need no transposition, and what is elementwise runs along the batch. Only as
 many heads are carried along as can be active in the stretch. ``Rows`` is the oracle in the tests.
 
-XLA's CPU compiler repeats cheap arithmetic in every kernel that needs its result, and adds up along an axis slowly
-where what is added is computed on the way. A product ends such a chain; where one stands for a sum, that is why.
+Two habits of XLA's CPU compiler shape this file:
+
+1. It repeats cheap arithmetic in every kernel that needs its result. A product is a kernel of its own and ends such a
+   chain: some products here stand for a cut.
+2. It is slow at summing along an axis what is computed on the way. So sums are products, or are written term by term.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +32,9 @@ from incrt.heads.attention import Attention, Heads, check_mask
 from incrt.heads.encoders import Encoded, Encoder, HeadsEncoder
 from incrt.heads.growth import Learned
 from incrt.heads.layers import NORM_EPS, Dense, Norm
+
+if TYPE_CHECKING:
+    from incrt.engine.update import Learner
 
 _WIDEST = 50
 """Entries of an observation up to which columns are surely faster: sums over a window have as many terms."""
@@ -53,7 +60,7 @@ class Columns:
 
     # --- between the layouts -----------------------------------------------------------------------------------------
 
-    def pack(self, learner: Any) -> Any:
+    def pack(self, learner: "Learner") -> "Learner":
         """The learner with its weights transposed, and of its heads those that are active and as many more as fit."""
         places = self._places(learner.learned.mask)
 
@@ -66,7 +73,7 @@ class Columns:
 
         return _converted(learner, learner, columns, per_head)
 
-    def unpack(self, packed: Any, before: Any) -> Any:
+    def unpack(self, packed: "Learner", before: "Learner") -> "Learner":
         """The learner with its weights as rows; heads that were not carried along are as they were before."""
         places = self._places(before.learned.mask)
 
@@ -118,11 +125,11 @@ class Columns:
         x = features
         for layer in actor.hidden:
             x = _relu(_dense(layer, x))
-        # One product for both, and one that parts them: see above.
+        # One product for both, and one that parts them: a cut (habit 1).
         both = _dense(Dense(*(jnp.concatenate(each) for each in zip(actor.mean, actor.log_std, strict=True))), x)
         mean, log_std = (half @ both for half in jnp.split(jnp.eye(len(both), dtype=both.dtype), 2))
         action, terms = squashed_normal(mean, jnp.clip(log_std, *LOG_STD_RANGE), noise)
-        return action, reduce(add, terms)  # term by term: see above
+        return action, reduce(add, terms)  # term by term (habit 2)
 
     def q_values(self, critic: Critic, features: Array, actions: Array) -> Array:
         first, *others = critic.values
@@ -170,7 +177,7 @@ def _relu(x: Array) -> Array:
 
 
 def _layer_norm(norm: Norm, y: Array) -> Array:
-    mean = jnp.full((1, len(y)), 1 / len(y), y.dtype)  # as a product: see above
+    mean = jnp.full((1, len(y)), 1 / len(y), y.dtype)  # a sum as a product (habit 2)
     centred = y - mean @ y
     variance = mean @ (centred * centred)
     normed: Array = norm.scale[:, None] * (centred * jax.lax.rsqrt(variance + NORM_EPS)) + norm.shift[:, None]
@@ -260,15 +267,22 @@ def _over_places(x: Array, contexts: Array) -> Array:
 # --- trees -----------------------------------------------------------------------------------------------------------
 
 
-def _converted(learner: Any, before: Any, heads: Any, per_head: Any) -> Any:
-    """A learner in the other layout: its heads by ``heads``, what counts heads by ``per_head``, each with the old one.
+_ConvertHeads: TypeAlias = Callable[[Any, Any], Heads]
+"""From the heads to be converted, and those of the other tree, which may be of the other layout."""
+_ConvertPerHead: TypeAlias = Callable[[Array, Array], Array]
+
+
+def _converted(
+    learner: "Learner", before: "Learner", convert_heads: _ConvertHeads, per_head: _ConvertPerHead
+) -> "Learner":
+    """A learner in the other layout; ``convert_heads`` and ``per_head`` see the heads of the other tree as well.
 
     All other weight matrices are transposed; the rest is the same in both layouts.
     """
 
     def part(new: Any, old: Any) -> Any:
         if isinstance(new, Heads):
-            return heads(new, old)
+            return convert_heads(new, old)
         return Dense(jnp.swapaxes(new.w, -1, -2), new.b) if isinstance(new, Dense) else new
 
     def network(new: Any, old: Any) -> Any:

@@ -184,19 +184,19 @@ def train_stacks(
     """So many steps of every stack; of each the states, and rows of figures of shape (steps, count, figures)."""
     shaped = list(zip(programs, counts, layouts, strict=True))
     # A single run goes without the batch axis: inside the loop it would make XLA copy the replay at every step.
-    params, states = (tuple(map(_spared, counts, each)) for each in (params, states))
+    params, states = (tuple(map(_without_run_axis, counts, each)) for each in (params, states))
     block = block_of(steps)
 
     def take_block(states: tuple[Any, ...], _: None) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
         draws = tuple(
-            _many(count, partial(draw, program, layout, steps=block), out_axes=1)(state)
+            _over_runs(count, partial(draw, program, layout, steps=block), out_axes=1)(state)
             for (program, count, layout), state in zip(shaped, states, strict=True)
         )
         return jax.lax.scan(take_step, states, draws)
 
     def take_step(states: tuple[Any, ...], draws: tuple[Draws, ...]) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
         moved = [
-            _many(count, partial(train_step, program, layout=layout))(each, state=state, draws=drawn)
+            _over_runs(count, partial(train_step, program, layout=layout))(each, state=state, draws=drawn)
             for (program, count, layout), each, state, drawn in zip(shaped, params, states, draws, strict=True)
         ]
         return tuple(state for state, _ in moved), tuple(as_row(record) for _, record in moved)
@@ -208,15 +208,16 @@ def train_stacks(
         return state._replace(learner=layout.unpack(state.learner, before.learner))
 
     packed = tuple(
-        _many(count, partial(pack, layout))(state) for (_, count, layout), state in zip(shaped, states, strict=True)
+        _over_runs(count, partial(pack, layout))(state)
+        for (_, count, layout), state in zip(shaped, states, strict=True)
     )
     packed, blocks = jax.lax.scan(take_block, packed, length=steps // block)
     rows = (rows.reshape(steps, *rows.shape[2:]) for rows in blocks)
     after = tuple(
-        _many(count, partial(unpack, layout))(*each)
+        _over_runs(count, partial(unpack, layout))(*each)
         for (_, count, layout), *each in zip(shaped, packed, states, strict=True)
     )
-    return tuple(map(_stacked, counts, after)), tuple(
+    return tuple(map(_with_run_axis, counts, after)), tuple(
         row if count > 1 else row[:, None] for count, row in zip(counts, rows, strict=True)
     )
 
@@ -230,15 +231,15 @@ def block_of(steps: int) -> int:
     return min(divisors, key=lambda count: max(count / _BLOCK, _BLOCK / count), default=1)
 
 
-def _many(count: int, function: Any, out_axes: int = 0) -> Any:
+def _over_runs(count: int, function: Any, out_axes: int = 0) -> Any:
     return jax.vmap(function, out_axes=out_axes) if count > 1 else function
 
 
-def _spared(count: int, tree: Any) -> Any:
+def _without_run_axis(count: int, tree: Any) -> Any:
     return tree if count > 1 else one(tree, 0)
 
 
-def _stacked(count: int, tree: Any) -> Any:
+def _with_run_axis(count: int, tree: Any) -> Any:
     return tree if count > 1 else jax.tree.map(lambda leaf: leaf[None], tree)
 
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import jax
 from jax import Array
@@ -12,6 +12,9 @@ from incrt.engine import replay as memory
 from incrt.engine.networks import Actor, Critic
 from incrt.engine.replay import Batch, Replay
 from incrt.heads.encoders import Encoder
+
+if TYPE_CHECKING:
+    from incrt.engine.update import Learner
 
 
 class Noise(NamedTuple):
@@ -24,10 +27,10 @@ class Noise(NamedTuple):
 class Layout(Protocol):
     """What an update asks of networks and batches."""
 
-    def pack(self, learner: Any) -> Any:
+    def pack(self, learner: "Learner") -> "Learner":
         """The learner in this layout, at the beginning of a stretch of training."""
 
-    def unpack(self, packed: Any, before: Any) -> Any:
+    def unpack(self, packed: "Learner", before: "Learner") -> "Learner":
         """The learner at the end of a stretch; ``before`` is the one that was packed."""
 
     def sample(self, replay: Replay, bits: Array, actions: int, learning: Array) -> Batch:
@@ -60,10 +63,10 @@ class Rows:
     encoder: Encoder
     sample_axis = 0
 
-    def pack(self, learner: Any) -> Any:
+    def pack(self, learner: "Learner") -> "Learner":
         return learner
 
-    def unpack(self, packed: Any, before: Any) -> Any:
+    def unpack(self, packed: "Learner", before: "Learner") -> "Learner":
         return packed
 
     def sample(self, replay: Replay, bits: Array, actions: int, learning: Array) -> Batch:
