@@ -51,8 +51,7 @@ class Train(TaskOptions):
     device: Annotated[str, DEVICE] = "auto"
     """Where to train; auto takes a GPU if there is one."""
     cores: int | None = None
-    """How many threads compute on a CPU, and runs train at a time; as many as there are cores if not given. A run that
-    trains alone then gets all threads or one, whichever its first two starts find to be faster."""
+    """Threads that compute on a CPU, and runs that train at a time; if not given all, or one for one run if faster."""
     save_every: int = 5000
     """Steps between two checkpoints."""
     figures: Path | None = None
