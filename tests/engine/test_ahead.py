@@ -16,6 +16,7 @@ from incrt.engine.ahead import Ahead, wait_for_all
 from incrt.engine.compilation import compilations as waits
 from incrt.engine.compilation import covered
 from incrt.engine.population import find_device
+from incrt.engine.progress import Report
 from incrt.heads.triggers import Decision, Signals
 
 
@@ -92,18 +93,23 @@ def test_a_run_is_the_same_to_the_bit_whoever_compiled(monkeypatch: pytest.Monke
 
 def test_nothing_is_asked_for_after_all_was_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    monkeypatch.setattr(device_loop, "_WORTH_IT", 0)
-    monkeypatch.setattr(Ahead, "ask", lambda *_: said.append("asked"))
-    monkeypatch.setattr(Ahead, "drop", lambda *_: said.append("dropped"))
-    news = Population(
-        [small_run(seed, heads=HEADS.replace(trigger=Grows())) for seed in (5, 6)], "cpu", cores=2
-    ).train()
+    population, is_closed = Population([small_run(5), small_run(6)], "cpu", cores=2), threading.Event()
+
+    def advance(group: device_loop.Group) -> list[Report]:
+        """The first group is done at once, the other is still being trained when nobody wants more news."""
+        if group is population.groups[1]:
+            is_closed.wait(60)
+        said.append("asked")
+        return []
+
+    monkeypatch.setattr(device_loop.Group, "advance", advance)
+    monkeypatch.setattr(device_loop.Group, "drop_ahead", lambda _: said.append("dropped"))
+    news = population.train()
     next(news)
     assert isinstance(news, Generator)
-    news.close()  # while the other run is being trained
-    first = said.index("dropped")
-    assert "asked" in said[:first]
-    assert "asked" not in said[first:]
+    threading.Timer(0.3, is_closed.set).start()
+    news.close()
+    assert said == ["asked", "asked", "dropped", "dropped"]
 
 
 def test_waiting_for_a_program_counts_as_compiling() -> None:
