@@ -1,6 +1,5 @@
 """What can be set of the encoder and of its heads while they learn (the paper's Table 4)."""
 
-import dataclasses
 import json
 from dataclasses import dataclass
 from functools import cached_property
@@ -64,6 +63,11 @@ class EncoderConfig(Configuration):
         return self.k_max * self.d_k
 
     @property
+    def shape(self) -> "EncoderConfig":
+        """The same without what only says how its heads begin and who may change them."""
+        return self.replace(encoder="runtime", k_init=None) if self.encoder in WITH_HEADS else self
+
+    @property
     def adapts(self) -> bool:
         """Whether heads may come and go."""
         return self.encoder == "runtime"
@@ -99,6 +103,24 @@ class HeadsConfig(Configuration):
     share_batch: int = setting(
         256, COUNT, "Contexts, drawn from replay, on which shares and certificates are measured."
     )
+    enough: float = setting(
+        0.02,
+        NON_NEGATIVE,
+        "Of trigger earned: fraction of the targets' variance that the critic may leave unexplained.",
+        later=True,
+    )
+    worth: float = setting(
+        0.005,
+        NON_NEGATIVE,
+        "Of trigger earned: by how much more may be left unexplained without a head that is pruned.",
+        later=True,
+    )
+    max_jump: float = setting(
+        0.05,
+        NON_NEGATIVE,
+        "Of trigger earned: the largest change of the policy, a mean over contexts, that a prune may bring.",
+        later=True,
+    )
     optimiser: str = setting(
         "carry", one_of(OPTIMISER_RULES), "What an event does to Adam: survivors carry on, or it is rebuilt."
     )
@@ -120,7 +142,7 @@ class HeadsConfig(Configuration):
 
     @cached_property
     def _text(self) -> str:
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        fields = {name: getattr(self, name) for name in self._written()}
         return json.dumps({**fields, "trigger": description(self.trigger)})
 
     def __eq__(self, other: object) -> bool:

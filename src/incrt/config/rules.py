@@ -33,12 +33,16 @@ class Rule(Generic[T]):
         return self.settle(name, value)
 
 
-def setting(default: Any, rule: Rule[Any], about: str, unit: str = "", of: str | None = None) -> Any:
+def setting(
+    default: Any, rule: Rule[Any], about: str, unit: str = "", of: str | None = None, *, later: bool = False
+) -> Any:
     """A field of a configuration: what it is by default, what it accepts, what it means, and in which unit.
 
-    ``of`` names the robot or friction whose number it is; with another one it does not matter.
+    ``of`` names the robot or friction whose number it is; with another one it does not matter. One that came ``later``
+    than results were published is written only where it is not the default: they keep the digests that name them.
     """
-    return dataclasses.field(default=default, metadata={"rule": rule, "about": about, "unit": unit, "of": of})
+    metadata = {"rule": rule, "about": about, "unit": unit, "of": of, "later": later}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,15 @@ class Configuration:
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> dict[str, Any]:
-        """Every field as JSON has it."""
-        return dict(json.loads(json.dumps(dataclasses.asdict(self))))
+        """Every field as JSON has it, but for those that came later and are as they were before."""
+        return dict(json.loads(json.dumps({name: getattr(self, name) for name in self._written()})))
+
+    def _written(self) -> list[str]:
+        return [
+            field.name
+            for field in dataclasses.fields(self)
+            if not (field.metadata.get("later") and getattr(self, field.name) == field.default)
+        ]
 
 
 def check_fields(configuration: type[Configuration], names: Iterable[str]) -> None:

@@ -41,6 +41,12 @@ class SacConfig(Configuration):
     target_entropy: float | None = setting(
         None, optional(ANY), "Entropy that the temperature holds; None stands for minus the number of actions."
     )
+    evaluations: int = setting(
+        0,
+        INDEX,
+        "Episodes of the deterministic policy after each stretch; their mean return stands in metrics.jsonl.",
+        later=True,
+    )
     penalty: bool = setting(
         default=True,
         rule=FLAG,

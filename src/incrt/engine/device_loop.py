@@ -6,6 +6,7 @@ the device is busy with the next stretch; the device waits for the host only whe
 stretch.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -95,7 +96,7 @@ class Group:
             found = []
             for stack, state, row in zip(self.stacks, states, rows, strict=True):
                 stack.states = state
-                checked = stack.members[0].run.encoder.adapts and is_due(self._run.heads, self.step)
+                checked = stack.looks and is_due(self._run.heads, self.step)
                 # Step and cause are copied, since the next stretch takes the states' memory over.
                 found.append(_Found(row, state.step.copy(), state.cause.copy(), stack.look() if checked else None))
             self._pending = _Pending(self.step, steps, found)
@@ -115,7 +116,7 @@ class Group:
     ) -> None:
         """Have compiled what the next growth will need."""
         run = self._run
-        is_worth_it = run.encoder.adapts and run.sac.steps - self.step >= _WORTH_IT
+        is_worth_it = any(stack.adapts for stack in self.stacks) and run.sac.steps - self.step >= _WORTH_IT
         if not (self._looks_ahead and is_worth_it):
             return
         for stack, state in zip(self.stacks, states, strict=True):
@@ -169,8 +170,14 @@ def _settle(stack: Stack, begun: int, step: int, found: _Found, rate: float) -> 
     # Of a run that failed only the steps before count.
     trained = {i: as_record(found.rows[: int(found.step[i]) - begun, i]) for i in sound}
     metrics = {i: summarise(stack.members[i].step, record, rate) for i, record in trained.items()}
+    if found.look is not None:
+        metrics = {i: each._replace(evaluation=_number(found.look.evaluation[i])) for i, each in metrics.items()}
     checks = {} if found.look is None else stack.check(step, found.look, metrics)
     return [Report(stack.indices[i], metrics[i], checks.get(i)) for i in sound if stack.members[i].refused is None]
+
+
+def _number(value: Any) -> float | None:
+    return None if math.isnan(value) else float(value)
 
 
 def train_stacks(

@@ -37,24 +37,26 @@ class Critic(NamedTuple):
     """The layers; the first axis of each array counts the two stacks."""
 
 
-def init_actor(key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: int) -> Actor:
-    """Fresh parameters."""
+def init_actor(key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: int, mask: Array | None = None) -> Actor:
+    """Fresh parameters, for a start with the heads of the mask."""
     encoder_key, hidden_key, mean_key, std_key = jax.random.split(key, 4)
     widths = (encoder.config.d_model, *hidden)
     return Actor(
-        encoder=encoder.init(encoder_key),
+        encoder=encoder.init(encoder_key, mask),
         hidden=init_mlp(hidden_key, widths),
         mean=init_dense(mean_key, widths[-1], actions),
         log_std=init_dense(std_key, widths[-1], actions),
     )
 
 
-def init_critic(key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: int) -> Critic:
-    """Fresh parameters, different in the two stacks."""
+def init_critic(
+    key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: int, mask: Array | None = None
+) -> Critic:
+    """Fresh parameters, different in the two stacks, for a start with the heads of the mask."""
     encoder_key, values_key = jax.random.split(key)
     widths = (encoder.config.d_model + actions, *hidden, 1)
     values = jax.vmap(lambda each: init_mlp(each, widths))(jax.random.split(values_key))
-    return Critic(encoder.init(encoder_key), values)
+    return Critic(encoder.init(encoder_key, mask), values)
 
 
 def distribution(actor: Actor, features: Array) -> tuple[Array, Array]:

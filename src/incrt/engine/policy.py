@@ -50,7 +50,7 @@ class LearnedPolicy:
 def policy_of(run: Run, state: RunState) -> LearnedPolicy:
     """The policy of a run as it stands."""
     learned = state.learner.learned
-    return LearnedPolicy(run.program().algorithm.encoder, *jax.device_put((learned.actor, learned.mask)))
+    return LearnedPolicy(run.own_encoder(), *jax.device_put((learned.actor, learned.mask)))
 
 
 def save(path: Path, policy: LearnedPolicy) -> None:
@@ -77,7 +77,8 @@ def load(path: Path | str) -> LearnedPolicy:
         encoder = make_encoder(EncoderConfig(**header["encoder"]), header["window"], header["observation_dim"])
         actions = tensors["actor.mean.b"].shape[0]
         shapes = jax.eval_shape(
-            lambda key: init_actor(key, encoder, tuple(header["hidden"]), actions), jax.random.key(0)
+            lambda key: init_actor(key, encoder, tuple(header["hidden"]), actions),
+            jax.random.key(0),
         )
         found = unnamed(tensors, {"actor": shapes, "mask": encoder.first_mask})
     except (OSError, KeyError, ValueError, TypeError, safetensors.SafetensorError) as error:

@@ -134,7 +134,7 @@ def _kind(progress: Progress) -> Hashable:
     run = progress.run
     leaves, structure = jax.tree.flatten(run.params)
     shapes = tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    return (run.program(), shaping(run.heads), structure, shapes)
+    return (run.program(), shaping(run.heads, run.sac), structure, shapes)
 
 
 def find_device(name: str) -> jax.Device:

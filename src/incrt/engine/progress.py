@@ -13,7 +13,7 @@ from incrt.engine.step import Program, Record, RunState
 from incrt.engine.update import Algorithm, Losses
 from incrt.heads.certificates import Certificate
 from incrt.heads.check import Check, HeadsState, first_heads
-from incrt.heads.encoders import make_encoder
+from incrt.heads.encoders import Encoder, make_encoder
 from incrt.heads.triggers import Trigger, make_trigger
 
 
@@ -39,10 +39,15 @@ class Run:
         check_together(self.window, self.encoder, self.heads, self.sac)
         object.__setattr__(self, "trigger", make_trigger(self.heads))
 
+    def own_encoder(self) -> Encoder:
+        """The encoder as it is configured."""
+        return make_encoder(self.encoder, self.window, dimensions(self.environment, self.params)[0])
+
     def program(self) -> Program:
         """What shapes its compiled program."""
         observed, actions = dimensions(self.environment, self.params)
-        encoder = make_encoder(self.encoder, self.window, observed)
+        # With how many heads a run begins, and whether they come and go, makes no difference to its program.
+        encoder = make_encoder(self.encoder.shape, self.window, observed)
         # How long a run is makes no difference to its program.
         return Program(Algorithm(encoder, self.sac.replace(steps=1), actions), self.environment)
 
@@ -107,8 +112,8 @@ class Checkpoint(NamedTuple):
 
 def first_progress(run: Run) -> Progress:
     """A run before its first step."""
-    encoder = run.program().algorithm.encoder
-    heads_state = first_heads(run.heads, np.asarray(encoder.first_mask).tolist()) if run.encoder.adapts else None
+    mask = np.asarray(run.own_encoder().first_mask).tolist()
+    heads_state = first_heads(run.heads, mask) if run.encoder.adapts else None
     return Progress(run, heads_state=heads_state)
 
 
@@ -128,11 +133,13 @@ class Metrics(NamedTuple):
     multiplier: float | None
     steps_per_s: float
     """Of this run, as the clock on the wall has it."""
+    evaluation: float | None = None
+    """Mean return of the deterministic policy at the end of the stretch, where it is asked for."""
 
     def signals(self) -> dict[str, Any]:
         """What of them a trigger is shown."""
         losses = {name: value for name in Losses._fields if (value := getattr(self, name)) is not None}
-        return {"losses": losses, "returns": self.episode_return}
+        return {"losses": losses, "returns": self.episode_return, "reward": self.reward}
 
 
 def summarise(step: int, record: Record, steps_per_s: float) -> Metrics:

@@ -13,18 +13,21 @@ from incrt.engine.policy import LearnedPolicy
 from incrt.engine.progress import Run
 from incrt.heads.context import first_context, next_context
 
+LONGEST = 10_000
+"""Steps after which an episode is cut off."""
 
-def deterministic_returns(run: Run, policy: LearnedPolicy, episodes: int, key: Array, longest: int = 10_000) -> Array:
+
+def deterministic_returns(run: Run, policy: LearnedPolicy, episodes: int, key: Array, longest: int = LONGEST) -> Array:
     """Returns of so many episodes of the deterministic policy, each to its own end or to the ``longest`` step."""
     keys = jax.random.split(key, COUNT("episodes", episodes))
     longest = COUNT("longest", longest)
-    returns: Array = _returns(run.environment, longest, run.params, policy, keys)
+    returns: Array = _compiled_returns(run.environment, longest, run.params, policy, keys)
     return returns
 
 
-@partial(jax.jit, static_argnums=(0, 1))
 @partial(jax.vmap, in_axes=(None, None, None, None, 0))
-def _returns(environment: Environment, longest: int, params: Any, policy: LearnedPolicy, key: Array) -> Array:
+def episode_returns(environment: Environment, longest: int, params: Any, policy: LearnedPolicy, key: Array) -> Array:
+    """The return of one episode for each key."""
     reset_key, steps_key = jax.random.split(key)
     observation, state = environment.reset_env(reset_key, params)
 
@@ -41,3 +44,6 @@ def _returns(environment: Environment, longest: int, params: Any, policy: Learne
 
     start = (0, state, first_context(observation, policy.encoder.window), jnp.zeros(()), jnp.zeros((), bool))
     return jax.lax.while_loop(is_going_on, step, start)[3]
+
+
+_compiled_returns = jax.jit(episode_returns, static_argnums=(0, 1))

@@ -190,6 +190,8 @@ class RunFolder:
     def add(self, report: Report) -> None:
         """Append what a stretch brought."""
         figures = report.metrics._asdict()
+        if figures["evaluation"] is None:
+            del figures["evaluation"]
         self._append("metrics.jsonl", {"step": figures.pop("step"), "return": figures.pop("episode_return"), **figures})
         if report.check is not None:
             self._append("events.jsonl", report.check.to_json())

@@ -60,16 +60,20 @@ class Losses(NamedTuple):
     multiplier: Array
 
 
-def init_learner(algorithm: Algorithm, key: Array) -> Learner:
-    """A learner before its first update; the target is a copy of the critic."""
+def init_learner(algorithm: Algorithm, key: Array, mask: Array | None = None) -> Learner:
+    """A learner before its first update, with the heads of the mask, or the configured ones if there is none.
+
+    The target is a copy of the critic.
+    """
     actor_key, critic_key = jax.random.split(key)
     encoder, hidden = algorithm.encoder, algorithm.sac.hidden
-    actor = init_actor(actor_key, encoder, hidden, algorithm.actions)
-    critic = init_critic(critic_key, encoder, hidden, algorithm.actions)
+    mask = encoder.first_mask if mask is None else mask
+    actor = init_actor(actor_key, encoder, hidden, algorithm.actions, mask)
+    critic = init_critic(critic_key, encoder, hidden, algorithm.actions, mask)
     optimiser = adam(algorithm.sac.learning_rate)
     log_alpha = jnp.zeros(())
     return Learner(
-        learned=Learned(encoder.first_mask, actor, critic, critic, optimiser.init(actor), optimiser.init(critic)),
+        learned=Learned(mask, actor, critic, critic, optimiser.init(actor), optimiser.init(critic)),
         log_alpha=log_alpha,
         log_alpha_adam=optimiser.init(log_alpha),
         multiplier=jnp.ones(()),

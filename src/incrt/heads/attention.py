@@ -20,7 +20,10 @@ import jax
 import jax.numpy as jnp
 
 from incrt.heads.layers import Array, check_context, softmax, xavier_normal
+from incrt.heads.linear import inverse
 
+_TINY = 1e-30
+"""Keeps a matrix of zeros invertible."""
 POSITION_STD = 0.02
 """Standard deviation with which position embeddings start."""
 
@@ -72,6 +75,11 @@ def contributions(params: Attention, mask: Array, context: Array, xp: ModuleType
     return xp.einsum("...kd,kdm->...km", values, params.heads.w_o)
 
 
+def read_values(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
+    """What each head reads before its output matrix: (..., K_max, d_k), zero where it is inactive."""
+    return _read(params, mask, context, xp)[2]
+
+
 def attention_weights(params: Attention, mask: Array, context: Array, xp: ModuleType = jnp) -> Array:
     """The softmax of eq. (11): how each head spreads its attention over the window, oldest first, (..., K_max, W)."""
     return _read(params, mask, context, xp)[1]
@@ -119,6 +127,37 @@ def check_mask(mask: Array, k_max: int) -> None:
     """Refuse a mask that has not one entry a head; a single one would pass for all of them."""
     if tuple(mask.shape) != (k_max,):
         raise ValueError(f"mask must have {k_max} entries, one a head; its shape is {tuple(mask.shape)}")
+
+
+_RIDGE = 1e-4
+"""Keeps what makes up for a head small where the fit leaves it open, relative to the mean square of what is read."""
+
+
+def outputs_without_each(params: Attention, mask: jax.Array, contexts: jax.Array) -> jax.Array:
+    """The output matrices without each head in turn, (K_max, K_max, d_k, d_model), where the others make up for it.
+
+    Least squares on a batch of contexts: what the head put out is written as a linear map of what the others read, and
+    that joins their output matrices. Heads that follow the same things can stand in for each other; what one head alone
+    has read is lost. (Channels of convolutions are pruned like that, arXiv 1707.06168.)
+
+    The best map from the others to what head i reads is -P_ji / P_ii, with P the inverse of all that is read: one
+    inverse serves every head.
+    """
+    w_o = params.heads.w_o
+    count, d_k, _ = w_o.shape
+    flat = read_values(params, mask, contexts).reshape(len(contexts), count * d_k)
+    gram = flat.T @ flat / len(flat)
+    size = jnp.trace(gram) / jnp.maximum(jnp.sum(mask) * d_k, 1)
+    precision = inverse(gram + (_RIDGE * size + _TINY) * jnp.eye(count * d_k)).reshape(count, d_k, count, d_k)
+
+    def without(head: jax.Array) -> jax.Array:
+        column = precision[:, :, head]
+        made_up = -column @ inverse(column[head]) @ w_o[head]
+        others = (jnp.arange(count) != head)[:, None, None]
+        return jnp.where(others, w_o + jnp.where(mask[:, None, None] & mask[head], made_up, 0), 0)
+
+    found: jax.Array = jax.vmap(without)(jnp.arange(count))
+    return found
 
 
 # --- parameters -------------------------------------------------------------------------------------------------

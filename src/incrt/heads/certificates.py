@@ -24,6 +24,7 @@ from incrt.heads.attention import Heads, attend, check_mask, contributions, head
 from incrt.heads.encoders import Encoded, normalised
 from incrt.heads.growth import check_event
 from incrt.heads.layers import NORM_EPS, Array, Dense, Norm, mlp
+from incrt.heads.linear import spectral_norm
 from incrt.storage.json import finite
 
 
@@ -54,12 +55,10 @@ class Evidence(NamedTuple):
     """What an event did, measured on one batch of contexts."""
 
     before: Mapping[str, Array]
-    """Outputs by name; a prune may leave them out."""
+    """Outputs by name; of a prune the policy's are needed."""
     after: Mapping[str, Array]
     energy: Array
     """Of the actor's parameters, before and after."""
-    removal: "PruneMeasures | None" = None
-    """Of a prune alone."""
 
 
 # --- growth: Proposition "zero-loss-at-growth" --------------------------------------------------------------------
@@ -117,14 +116,14 @@ def certify_grow(
 
 
 class PruneMeasures(NamedTuple):
-    """What is measured at a prune event, over a batch of contexts."""
+    """What is measured before a prune, over a batch of contexts."""
 
     k: Array
     """K before the event."""
     head: Array
-    """The head that is to go."""
+    """The actor's head that is to go."""
     jump: Array
-    """Mean over the batch of the norm of the policy's change."""
+    """Mean over the batch of the norm of the policy's change that the prune will bring."""
     worst_jump: Array
     """Its largest value."""
     norms: Array
@@ -135,13 +134,19 @@ class PruneMeasures(NamedTuple):
     """Largest slope of the downstream map at the block outputs of the batch."""
 
 
-def measure_prune(policy: Policy, mask: Array, head: Array | int, contexts: Array) -> PruneMeasures:
-    """Measure what removing a head does; ``mask`` is the one before the event. Pure, so many runs are a ``vmap``."""
+def measure_prune(
+    policy: Policy, mask: Array, head: Array | int, contexts: Array, after: Policy | None = None
+) -> PruneMeasures:
+    """Measure what removing a head would do; ``mask`` is the one before the event. Pure, so many runs are a ``vmap``.
+
+    ``after`` is the policy as it will be, without what the head puts out, where the others make up for that.
+    """
     check_event(mask, head, active=False)
     with jax.default_matmul_precision("highest"):  # a jump may be smaller than the rounding of a GPU's fast products
         block = attend(policy.encoder.body, mask, contexts)
         each = contributions(policy.encoder.body, mask, contexts)
-        change = unit_gains(policy, mask.at[head].set(False), contexts) - _downstream(policy, block)
+        left = _block_without(policy, mask, head, contexts) if after is None else _block(after, mask, contexts)
+        change = _downstream(policy, left) - _downstream(policy, block)
         slopes = jax.vmap(jax.jacrev(lambda x: _downstream(policy, x)))(block)
     jumps = jnp.linalg.norm(change, axis=-1)
     return PruneMeasures(
@@ -150,9 +155,23 @@ def measure_prune(policy: Policy, mask: Array, head: Array | int, contexts: Arra
         jump=jnp.mean(jumps),
         worst_jump=jnp.max(jumps),
         norms=jnp.mean(jnp.linalg.norm(each, axis=-1), axis=0),
-        lipschitz_upper=lipschitz_upper(policy, block, each[:, head]),
-        lipschitz_local=jnp.max(jnp.linalg.norm(slopes, ord=2, axis=(-2, -1))),
+        lipschitz_upper=lipschitz_upper(policy, block, block - left),
+        lipschitz_local=jnp.max(spectral_norm(slopes)),
     )
+
+
+def _block(policy: Policy, mask: Array, contexts: Array) -> Array:
+    return attend(policy.encoder.body, mask, contexts)
+
+
+def _block_without(policy: Policy, mask: Array, head: Array | int, contexts: Array) -> Array:
+    return _block(policy, mask.at[head].set(False), contexts)
+
+
+def mean_jump(evidence: Evidence) -> float:
+    """By how much an event has changed the policy: mean over the batch of the norm of the change."""
+    before, after = (np.asarray(side["policy"], np.float64) for side in (evidence.before, evidence.after))
+    return float(np.mean(np.linalg.norm(after - before, axis=-1)))
 
 
 def lipschitz_upper(policy: Policy, block: Array, removed: Array) -> Array:
@@ -160,7 +179,7 @@ def lipschitz_upper(policy: Policy, block: Array, removed: Array) -> Array:
 
     ReLU and tanh do not stretch, a matrix stretches by its largest singular value.
     """
-    layers = jnp.prod(jnp.stack([jnp.linalg.norm(layer.w, ord=2) for layer in policy.layers]))
+    layers = jnp.prod(jnp.stack([spectral_norm(layer.w) for layer in policy.layers]))
     return layers * norm_stretch(policy.encoder.norm, block, removed)
 
 
@@ -201,11 +220,15 @@ class PruneCertificate:
     lipschitz_local: float
     energy_before: float
     energy_after: float
+    promised: float | None = None
+    """The jump as it was measured before the event; None from versions that measured it only once."""
+    limit: float | None = None
+    """The jump that the trigger allows itself; None for a trigger that says nothing of it."""
 
     @property
     def bound(self) -> float:
-        """L eps S with the upper bound on L; without a threshold, the share itself stands for eps."""
-        return self.lipschitz_upper * self._eps * self.total
+        """What the trigger allows, or else L eps S with the upper bound on L; the share stands for a missing eps."""
+        return self.lipschitz_upper * self._eps * self.total if self.limit is None else self.limit
 
     @property
     def bound_local(self) -> float:
@@ -237,28 +260,40 @@ class PruneCertificate:
         return self.worst_jump <= self.bound
 
 
-def certify_prune(
-    step: int, threshold: float | None, measured: PruneMeasures, energy: tuple[float, float]
+def promise_prune(
+    step: int, head: int, threshold: float | None, limit: float | None, measured: PruneMeasures
 ) -> PruneCertificate:
-    """Put the measures of one run beside the bound; ``energy`` is that of the parameters before and after."""
-    norms, head = np.asarray(measured.norms, np.float64), int(measured.head)
+    """The certificate as it can be known before a prune: its jump is the one that is to be expected.
+
+    ``head`` is the number that becomes free; of the actor it may be another head that goes.
+    """
+    norms, gone = np.asarray(measured.norms, np.float64), int(measured.head)
     return PruneCertificate(
         step=int(step),
-        head=head,
+        head=int(head),
         jump=float(measured.jump),
         worst_jump=float(measured.worst_jump),
-        share=float(norms[head] / norms.sum()) if norms.sum() != 0 else 0.0,
+        share=float(norms[gone] / norms.sum()) if norms.sum() != 0 else 0.0,
         threshold=threshold,
         total=float(norms.sum()),
         largest_norm=float(norms.max()),
         lipschitz_upper=float(measured.lipschitz_upper),
         lipschitz_local=float(measured.lipschitz_local),
-        energy_before=energy[0],
-        energy_after=energy[1],
+        energy_before=math.nan,
+        energy_after=math.nan,
+        promised=float(measured.jump),
+        limit=limit,
     )
 
 
+def certify_prune(promise: PruneCertificate, jump: float, energy: tuple[float, float]) -> PruneCertificate:
+    """The promise, with the jump that came; ``energy`` is that of the parameters before and after."""
+    return dataclasses.replace(promise, jump=jump, energy_before=energy[0], energy_after=energy[1])
+
+
 Certificate = GrowCertificate | PruneCertificate
+_OPTIONAL = ("threshold", "promised", "limit")
+"""Figures of a prune that may be None, and not for want of a finite number."""
 
 
 def to_json(certificate: Certificate) -> dict[str, Any]:
@@ -272,9 +307,10 @@ def from_json(written: Mapping[str, Any]) -> Certificate:
     """The certificate that :func:`to_json` wrote."""
     kind = GrowCertificate if "jumps" in written else PruneCertificate
     names = [field.name for field in dataclasses.fields(kind)]
-    if missing := sorted(set(names) - set(written)):
+    if missing := sorted(set(names) - set(written) - set(_OPTIONAL)):
         raise ValueError(f"a certificate needs {', '.join(missing)}; got {dict(written)!r}")
-    return kind(**{name: written[name] if name == "threshold" else _or_nan(written[name]) for name in names})
+    known = {name: written[name] for name in names if name in written}
+    return kind(**{name: value if name in _OPTIONAL else _or_nan(value) for name, value in known.items()})
 
 
 def _or_nan(value: Any) -> Any:

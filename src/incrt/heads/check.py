@@ -10,14 +10,24 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from incrt.config import HeadsConfig
 from incrt.config.rules import COUNT, INDEX, NON_NEGATIVE
 from incrt.heads import certificates
-from incrt.heads.certificates import Certificate, Evidence, certify_grow, certify_prune
+from incrt.heads.certificates import (
+    Certificate,
+    Evidence,
+    PruneCertificate,
+    PruneMeasures,
+    certify_grow,
+    certify_prune,
+    mean_jump,
+    promise_prune,
+)
 from incrt.heads.growth import check_event
-from incrt.heads.triggers import Decision, PaperTrigger, Signals, Trigger
+from incrt.heads.triggers import Decision, PaperTrigger, Signals, Trigger, wanted_signals
 
 ACTIONS = ("noop", "grow", "prune")
 """What a check may come to."""
@@ -83,6 +93,7 @@ class Watched:
     losses: Mapping[str, float] = field(default_factory=dict)
     """See :class:`incrt.heads.triggers.Signals`."""
     returns: float | None = None
+    reward: float | None = None
 
     def measures(self, step: int) -> bool:
         """Whether its trigger wants rank and shares."""
@@ -95,7 +106,10 @@ class Watched:
     def signals(self, step: int, measured: "Measured | None") -> Signals:
         """What its trigger is shown; None stands for what it did not want."""
         mask, k = self.heads_state.mask, self.heads_state.k
-        return Signals(step, k, mask, *_known(mask, measured), self.losses, self.returns)
+        rank, shares = _known(mask, measured)
+        wanted = () if measured is None else wanted_signals(self.trigger)
+        more = {name: _as_signal(measured.more[name]) for name in wanted if measured and name in measured.more}
+        return Signals(step, k, mask, rank, shares, self.losses, self.returns, self.reward, **more)
 
     def decide(self, signals: Signals) -> tuple[Decision, Any]:
         """What its trigger makes of a check, the state as JSON gives it back; what makes no sense is refused."""
@@ -129,6 +143,11 @@ class Watched:
         except ValueError as error:
             fit = [i for i, on in enumerate(mask) if on != grows]
             raise self._refused("decide", f"returned {decision} ({error})", f"a head among {fit}") from error
+        if grows or decision.actor_head is None:
+            return dataclasses.replace(decision, head=head, actor_head=None)
+        active = [i for i, on in enumerate(mask) if on]
+        if decision.actor_head not in active:
+            raise self._refused("decide", f"returned {decision}", f"an actor_head among {active}")
         return dataclasses.replace(decision, head=head)
 
     def _state(self) -> Any:
@@ -149,10 +168,13 @@ class Watched:
 
 
 class Measured(NamedTuple):
-    """Rank of the latest contexts and the heads' shares, one a head; those of inactive heads are ignored."""
+    """What was measured of a run. Of the lists, one entry a head, those of inactive heads are ignored."""
 
-    rank: float
+    rank: float | None
+    """None where the trigger does not want it."""
     shares: Sequence[float]
+    more: Mapping[str, Any] = MappingProxyType({})
+    """The other signals that the trigger wants, by name."""
 
 
 def _known(mask: Sequence[bool], measured: Measured | None) -> tuple[float | None, tuple[float, ...] | None]:
@@ -167,7 +189,11 @@ def _known(mask: Sequence[bool], measured: Measured | None) -> tuple[float | Non
     )
     if abs(sum(shares) - 1) > _ROUNDING:  # norms, for example, do not
         raise ValueError(f"shares of active heads must sum to 1, got {shares}")
-    return NON_NEGATIVE("rank", measured.rank), shares
+    return None if measured.rank is None else NON_NEGATIVE("rank", measured.rank), shares
+
+
+def _as_signal(value: Any) -> Any:
+    return tuple(map(float, value)) if isinstance(value, Sequence) else float(value)
 
 
 class Check(NamedTuple):
@@ -181,6 +207,8 @@ class Check(NamedTuple):
     mask: tuple[bool, ...]
     """After the check."""
     certificate: Certificate | None = None
+    more: Mapping[str, Any] = MappingProxyType({})
+    """The other signals that the trigger was shown."""
 
     @property
     def k(self) -> int:
@@ -197,6 +225,7 @@ class Check(NamedTuple):
             "rank": self.rank,
             "shares": self.shares,
         }
+        entry |= self.more
         return entry if self.certificate is None else {**entry, **certificates.to_json(self.certificate)}
 
     def figures(self) -> dict[str, float]:
@@ -215,22 +244,25 @@ class Check(NamedTuple):
 
 Measure = Callable[[Sequence[int]], Mapping[int, Measured]]
 """Takes the signals of the runs with these numbers; a run that it leaves out has no check."""
-Answer = TypeVar("Answer")
+Weigh = Callable[[Mapping[int, Decision]], Mapping[int, PruneMeasures]]
+"""Measures what these prunes would do, before any of them is done."""
 Act = Callable[[Mapping[int, Decision]], Mapping[int, Evidence]]
 """Lets these events happen, all of them with a head, and measures what each did."""
+Answer = TypeVar("Answer")
 
 
 def check_runs(
     step: int,
     runs: Mapping[int, Watched],
     measure: Measure,
+    weigh: Weigh,
     act: Act,
     on_refused: Callable[[int, ValueError], None] | None = None,
 ) -> dict[int, tuple[Check, HeadsState]]:
     """The check of many runs at one step, by their numbers, and what is to be kept of each until the next.
 
     A trigger that answers what makes no sense is a ValueError, before anything is changed; ``on_refused`` is told of it
-    instead, and the check is that of the other runs.
+    instead, and the check is that of the other runs. A prune whose certificate would not hold does not happen.
     """
     step = COUNT("step", step)
     for run in runs.values():
@@ -257,29 +289,57 @@ def check_runs(
             del left[i]
     shown = of_each(lambda i, run: run.signals(step, measured.get(i)))
     decided = of_each(lambda i, run: run.decide(shown[i]))
+    promises = _promise(step, runs, decided, weigh)
     events = {i: decision for i, (decision, _) in decided.items() if decision.head is not None}
     evidence = act(events) if events else {}
     found = {}
     for i, (decision, state) in decided.items():
         mask = tuple(on != (head == decision.head) for head, on in enumerate(shown[i].mask))
-        certificate = None if i not in events else _certify(step, runs[i].trigger, decision.head, evidence[i])
-        check = Check(step, decision, shown[i].rank, shown[i].shares, mask, certificate)
+        certificate = None if i not in events else _certify(step, decision, promises.get(i), evidence[i])
+        check = Check(step, decision, shown[i].rank, shown[i].shares, mask, certificate, shown[i].others())
         found[i] = check, HeadsState(mask, step, state)
     return found
 
 
 def check_run(
-    step: int, run: Watched, measure: Callable[[], Measured], act: Callable[[Decision], Evidence]
+    step: int,
+    run: Watched,
+    measure: Callable[[], Measured],
+    weigh: Callable[[Decision], PruneMeasures],
+    act: Callable[[Decision], Evidence],
 ) -> tuple[Check, HeadsState]:
     """The check of a single run."""
-    return check_runs(step, {0: run}, lambda _: {0: measure()}, lambda events: {0: act(events[0])})[0]
+    return check_runs(
+        step,
+        {0: run},
+        lambda _: {0: measure()},
+        lambda prunes: {0: weigh(prunes[0])},
+        lambda events: {0: act(events[0])},
+    )[0]
 
 
-def _certify(step: int, trigger: Trigger, head: Any, evidence: Evidence) -> Certificate:
+def _promise(
+    step: int, runs: Mapping[int, Watched], decided: dict[int, tuple[Decision, Any]], weigh: Weigh
+) -> dict[int, PruneCertificate]:
+    """The certificates of the prunes that may happen. The others are taken back, as if they had not been decided."""
+    prunes = {i: decision for i, (decision, _) in decided.items() if decision.action == "prune"}
+    promises = {}
+    for i, measured in (weigh(prunes) if prunes else {}).items():
+        decision, trigger = prunes[i], runs[i].trigger
+        # Only the paper's rule promises how small the share of a head is that it prunes.
+        threshold = trigger.share_threshold(int(measured.k)) if type(trigger) is PaperTrigger else None
+        limit = getattr(trigger, "max_jump", None)
+        promise = promise_prune(step, decision.head or 0, threshold, limit, measured)
+        if promise.holds:
+            promises[i] = promise
+        else:
+            words = f"the policy would move by {promise.jump:.3g}, more than {promise.bound:.3g}: {decision.reason}"
+            decided[i] = Decision("noop", f"no prune of head {decision.head}, {words}"), runs[i].heads_state.state
+    return promises
+
+
+def _certify(step: int, decision: Decision, promise: PruneCertificate | None, evidence: Evidence) -> Certificate:
     energy = (float(evidence.energy[0]), float(evidence.energy[1]))
-    removal = evidence.removal
-    if removal is None:
-        return certify_grow(step, head, evidence.before, evidence.after, energy)
-    # Only the paper's rule promises how small the share of a head is that it prunes.
-    threshold = trigger.share_threshold(int(removal.k)) if type(trigger) is PaperTrigger else None
-    return certify_prune(step, threshold, removal, energy)
+    if promise is not None:
+        return certify_prune(promise, mean_jump(evidence), energy)
+    return certify_grow(step, decision.head or 0, evidence.before, evidence.after, energy)

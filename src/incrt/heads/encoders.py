@@ -63,9 +63,10 @@ class Encoder(ABC):
         """Which heads are active at the start; empty for an encoder without heads."""
         return jnp.asarray(np.zeros(0, bool), bool)
 
-    def init(self, key: jax.Array) -> Encoded:
-        """Fresh parameters."""
-        return Encoded(self.init_body(key), init_norm(self.config.d_model) if self.config.layer_norm else None)
+    def init(self, key: jax.Array, mask: jax.Array | None = None) -> Encoded:
+        """Fresh parameters, for a start with the heads of the mask; None stands for those of the configuration."""
+        body = self.init_body(key, self.first_mask if mask is None else mask)
+        return Encoded(body, init_norm(self.config.d_model) if self.config.layer_norm else None)
 
     def features(self, params: Encoded, mask: jax.Array, context: jax.Array) -> jax.Array:
         """The features of a context; encoders without heads ignore the mask."""
@@ -74,7 +75,7 @@ class Encoder(ABC):
         return jnp.asarray(normalised(params.norm, self.body(params.body, mask, context)))
 
     @abstractmethod
-    def init_body(self, key: jax.Array) -> Any:
+    def init_body(self, key: jax.Array, mask: jax.Array) -> Any:
         """Fresh parameters of all but the normalisation."""
 
     @abstractmethod
@@ -116,8 +117,8 @@ class HeadsEncoder(Encoder):
     def first_mask(self) -> jax.Array:
         return jnp.asarray(np.arange(self.config.k_max) < self.config.heads_at_start, bool)
 
-    def init_body(self, key: jax.Array) -> Attention:
-        return init_attention(key, self.first_mask, self.window, self.observation_dim, self.config.d_k)
+    def init_body(self, key: jax.Array, mask: jax.Array) -> Attention:
+        return init_attention(key, mask, self.window, self.observation_dim, self.config.d_k)
 
     def body(self, params: Attention, mask: jax.Array, context: jax.Array) -> jax.Array:
         return jnp.asarray(attend(params, mask, context))
@@ -126,7 +127,7 @@ class HeadsEncoder(Encoder):
 class LastObservation(Encoder):
     """``none``: the last observation alone, embedded as the heads encoder embeds it."""
 
-    def init_body(self, key: jax.Array) -> Dense:
+    def init_body(self, key: jax.Array, mask: jax.Array) -> Dense:
         return init_dense(key, self.observation_dim, self.config.d_model)
 
     def body(self, params: Dense, mask: jax.Array, context: jax.Array) -> jax.Array:
@@ -156,7 +157,7 @@ class Deep(NamedTuple):
 class DeepTransformer(Encoder):
     """``deep``: causal pre-norm Transformer layers, of which the last is computed at the last time step alone."""
 
-    def init_body(self, key: jax.Array) -> Deep:
+    def init_body(self, key: jax.Array, mask: jax.Array) -> Deep:
         width = self.config.d_model
         embed_key, position_key, layers_key = jax.random.split(key, 3)
 
@@ -232,7 +233,7 @@ class Recurrent(Encoder):
 
     gates: ClassVar[int]
 
-    def init_body(self, key: jax.Array) -> Gates:
+    def init_body(self, key: jax.Array, mask: jax.Array) -> Gates:
         width = self.config.d_model
         observed_key, hidden_key = jax.random.split(key)
         orthogonal = jax.nn.initializers.orthogonal()

@@ -7,12 +7,14 @@ is not in :class:`Learned` an event does not touch: replay, temperature, plant a
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 from incrt.config import OPTIMISER_RULES
 from incrt.config.rules import INDEX, one_of
 from incrt.heads.adam import AdamState, forget_all, forget_head
-from incrt.heads.attention import Heads, head_slots, map_heads, soft_init
+from incrt.heads.attention import Heads, head_slots, map_heads, outputs_without_each, soft_init
+from incrt.heads.encoders import Encoded
 
 
 class Learned(NamedTuple):
@@ -34,7 +36,7 @@ def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Lea
     _check_networks(learned)
     check_event(learned.mask, head, active=True)
     actor_key, critic_key = jax.random.split(key)
-    return Learned(
+    return learned._replace(
         mask=learned.mask.at[head].set(True),
         actor=_start_anew(learned.actor, head, actor_key),
         critic=_start_anew(learned.critic, head, critic_key),
@@ -52,6 +54,46 @@ def prune(learned: Learned, head: Array | int, optimiser: str) -> Learned:
         mask=learned.mask.at[head].set(False),
         actor_adam=_after_event(learned.actor_adam, head, optimiser),
         critic_adam=_after_event(learned.critic_adam, head, optimiser),
+    )
+
+
+def prune_and_compensate(
+    learned: Learned, actor_head: Array | int, head: Array | int, optimiser: str, contexts: Array
+) -> Learned:
+    """Prune the critic's ``head`` and the actor's ``actor_head``; in each network the others make up for it.
+
+    How is said in :func:`incrt.heads.attention.outputs_without_each`, here for a batch of contexts. The order of heads
+    means nothing: the actor's other head takes the number that becomes free, with all that belongs to it.
+    """
+    _check_networks(learned)
+    check_event(learned.mask, head, active=False)
+    check_event(learned.mask, actor_head, active=False)
+
+    def make_up(encoder: Encoded, gone: Array | int) -> Encoded:
+        heads: Heads = encoder.body.heads
+        w_o = outputs_without_each(encoder.body, learned.mask, contexts)[gone]
+        return encoder._replace(body=encoder.body._replace(heads=heads._replace(w_o=w_o)))
+
+    made_up = learned._replace(
+        actor=learned.actor._replace(encoder=make_up(learned.actor.encoder, actor_head)),
+        critic=learned.critic._replace(encoder=make_up(learned.critic.encoder, head)),
+        target=learned.target._replace(encoder=make_up(learned.target.encoder, head)),
+    )
+    return prune(_exchange(made_up, actor_head, head), head, optimiser)
+
+
+def _exchange(learned: Learned, one: Array | int, other: Array | int) -> Learned:
+    """The same actor with two of its heads, and all that belongs to them, in each other's places."""
+    slots = jnp.arange(learned.mask.shape[-1])
+    order = jnp.where(slots == one, other, jnp.where(slots == other, one, slots))
+
+    def ordered(tree: Any) -> Any:
+        return map_heads(lambda heads: Heads(*(w[order] for w in heads)), lambda leaf: leaf, tree)
+
+    adam = learned.actor_adam
+    return learned._replace(
+        actor=ordered(learned.actor),
+        actor_adam=adam._replace(head_steps=adam.head_steps[order], mu=ordered(adam.mu), nu=ordered(adam.nu)),
     )
 
 

@@ -1,77 +1,12 @@
-"""Triggers: what decides at a check whether a head is grown or pruned.
-
-A trigger is anything with ``decide(signals, state) -> (Decision, state)``. It is plain Python and sees no tensor; what
-it remembers between two checks is its state, which JSON holds in checkpoints. :mod:`incrt.heads.check` asks it,
-:mod:`incrt.heads.growth` acts and :mod:`incrt.heads.certificates` checks.
-
-The paper's rule (section 5.2 and Figure 1) is :class:`PaperTrigger`, the default.
-"""
+"""The paper's rule (section 5.2 and Figure 1): the rank of the inputs asks for heads, a small share gives one up."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from incrt.config import TRIGGERS, HeadsConfig
-
-
-@dataclass(frozen=True)
-class Signals:
-    """What a check is shown."""
-
-    step: int
-    """Environment steps so far."""
-    k: int
-    """K: number of active heads."""
-    mask: tuple[bool, ...]
-    """Which of the K_max heads are active."""
-    rank: float | None
-    """Effective rank of the latest contexts; None, as the shares, where the trigger wanted no measurement."""
-    shares: tuple[float, ...] | None
-    """Each head's share of the attention output, 0 for an inactive one."""
-    losses: Mapping[str, float] = field(default_factory=dict)
-    """What learning measured since the last check, by name; empty before anything was learned."""
-    returns: float | None = None
-    """Mean return of the episodes that ended since the last check, None where none did."""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What a check came to."""
-
-    action: Literal["noop", "grow", "prune"]
-    reason: str
-    """Why, for people; it stands in events.jsonl."""
-    head: int | None = None
-    """The head to grow or prune. A growth without one takes the first that is inactive."""
-
-
-class Trigger(Protocol):
-    """What decides. Two more methods are asked where a trigger has them, both before anything is measured.
-
-    ``measures(step, state) -> bool``: whether it wants rank and shares at this check. Where it does not, both are None.
-    ``can_act(step, mask, state) -> bool``: whether the check can come to an event, whatever its signals are. Where it
-    cannot, a GPU trains on beside the check.
-
-    A trigger without them is always shown everything and may always act.
-    """
-
-    def decide(self, signals: Signals, state: Any) -> tuple[Decision, Any]:
-        """What is to be done, and the state that the next check gets.
-
-        The state is None at the first check, later what JSON makes of the last one returned: lists for tuples.
-        """
-
-
-def make_trigger(config: HeadsConfig) -> Trigger:
-    """The trigger that a configuration names, refers to or holds."""
-    chosen = config.trigger
-    is_name = isinstance(chosen, str) and chosen in TRIGGERS
-    found: Trigger = TRIGGERS[chosen](config) if is_name else TRIGGERS.find("trigger", chosen)
-    return found
-
-
-# --- the paper's rule ------------------------------------------------------------------------------------------------
+from incrt.heads.triggers.base import Decision, Signals
 
 
 @dataclass(frozen=True)

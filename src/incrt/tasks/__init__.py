@@ -1,0 +1,1 @@
+"""Tasks on which the number of heads that is needed is known by construction."""
