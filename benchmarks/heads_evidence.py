@@ -120,23 +120,29 @@ def prunes(contexts: Array) -> list[certificates.PruneCertificate]:
     faint = heads._replace(w_o=heads.w_o.at[2].multiply(0.02).at[5].multiply(0.05))
     body = learned.actor.encoder.body._replace(heads=faint)
     learned = learned._replace(actor=learned.actor._replace(encoder=learned.actor.encoder._replace(body=body)))
+    outputs = jax.jit(certificates.outputs)
 
     def measure() -> check.Measured:
         norms = head_norms(learned.actor.encoder.body, learned.mask, contexts)
         return check.Measured(2.0, shares(norms, learned.mask).tolist())
 
+    def weigh(decision: Decision) -> certificates.PruneMeasures:
+        return certificates.measure_prune(learned.actor, learned.mask, decision.head or 0, contexts)
+
+    def look() -> tuple[dict[str, Array], Array]:
+        energy = certificates.parameter_energy(learned.actor, learned.mask)
+        return outputs(learned.actor, learned.mask, contexts), energy
+
     def act(decision: Decision) -> certificates.Evidence:
         nonlocal learned
-        head = decision.head or 0
-        measured = certificates.measure_prune(learned.actor, learned.mask, head, contexts)
-        before = certificates.parameter_energy(learned.actor, learned.mask)
-        learned = growth.prune(learned, head, config.optimiser)
-        after = certificates.parameter_energy(learned.actor, learned.mask)
-        return certificates.Evidence({}, {}, (before, after), measured)
+        before, energy = look()
+        learned = growth.prune(learned, decision.head or 0, config.optimiser)
+        after, energy_after = look()
+        return certificates.Evidence(before, after, (energy, energy_after))
 
     state = check.first_heads(config, learned.mask.tolist())
     for step in range(500, 20_001, 500):
-        each, state = check.check_run(step, check.Watched(PaperTrigger(config), state), measure, act)
+        each, state = check.check_run(step, check.Watched(PaperTrigger(config), state), measure, weigh, act)
         if isinstance(each.certificate, certificates.PruneCertificate):
             found.append(each.certificate)
     return found

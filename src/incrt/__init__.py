@@ -11,6 +11,8 @@ from incrt.config import EncoderConfig, HeadsConfig, RunConfig, SacConfig, TaskC
 from incrt.controllers.evaluation import evaluate, evaluate_policy
 from incrt.controllers.tuning import CONTROLLERS, reference_controller
 from incrt.engine import Population, Run, load_policy, make_job, train
+from incrt.tasks.actuators import actuators_task
+from incrt.tasks.recall import recall_task
 
 if TYPE_CHECKING:
     from incrt import env as env
@@ -29,12 +31,14 @@ __all__ = [
     "SacConfig",
     "Task",
     "TaskConfig",
+    "actuators_task",
     "evaluate",
     "evaluate_policy",
     "load_policy",
     "make_job",
     "make_task",
     "preset",
+    "recall_task",
     "reference_controller",
     "train",
 ]
@@ -51,3 +55,5 @@ if find_spec("gymnasium") is not None:  # the core runs without it
     import gymnasium
 
     gymnasium.register("incrt/Stribeck-v0", entry_point="incrt.arm.gym:StribeckEnv")
+    gymnasium.register("incrt/Recall-v0", entry_point="incrt.tasks.gym:RecallEnv")
+    gymnasium.register("incrt/Actuators-v0", entry_point="incrt.tasks.gym:ActuatorsEnv")

@@ -133,6 +133,7 @@ def make_program(environment: Plain, **fields: Any) -> Program:
 
 
 PROGRAM = make_program(Shielded())
+FIRST_HEADS = PROGRAM.algorithm.encoder.first_mask, PROGRAM.algorithm.encoder.first_loud
 compiled = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # compiles in half the time
 begin = compiled(partial(start, PROGRAM))
 
@@ -159,7 +160,7 @@ def typed(params: Params) -> Params:
 
 
 def started(seed: int, params: Params = SHORT) -> RunState:
-    state: RunState = begin(typed(params), jax.random.key(seed))
+    state: RunState = begin(typed(params), jax.random.key(seed), *FIRST_HEADS)
     return state
 
 
@@ -373,7 +374,7 @@ def test_a_step_draws_the_same_alone_and_among_others(block: int) -> None:
     encoder = make_encoder(EncoderConfig(k_max=2, d_k=4), WINDOW, observed)
     program = Program(Algorithm(encoder, SacConfig(buffer=80, learning_starts=1), actions), environment)
     draws = jax.jit(partial(draw, program, Rows(encoder)), static_argnames="steps")
-    state = start(program, params, jax.random.key(0))
+    state = start(program, params, jax.random.key(0), *FIRST_HEADS)
     many = draws(state, steps=block)
     for i in range(block):
         single = draws(state._replace(step=jnp.asarray(i, jnp.int32)), steps=1)
@@ -382,7 +383,7 @@ def test_a_step_draws_the_same_alone_and_among_others(block: int) -> None:
 
 
 def test_no_key_serves_two_draws_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = jax.eval_shape(partial(start, PROGRAM), Params(), jax.random.key(0))
+    state = jax.eval_shape(partial(start, PROGRAM), Params(), jax.random.key(0), *FIRST_HEADS)
     environment = Listening()
     program, heard = make_program(environment), environment.heard
     heard.clear()
@@ -472,7 +473,7 @@ def test_a_run_that_breaks_in_company_disturbs_no_other() -> None:
 
 
 def test_the_shield_is_asked_for_distances_unless_there_is_none_or_no_penalty() -> None:
-    state = jax.eval_shape(partial(start, PROGRAM), Params(), jax.random.key(0))
+    state = jax.eval_shape(partial(start, PROGRAM), Params(), jax.random.key(0), *FIRST_HEADS)
     with pytest.raises(AssertionError):
         jax.eval_shape(partial(take_step, make_program(Unwilling())), Params(), state)
     for program in (make_program(Unwilling(), penalty=False), make_program(Plain())):

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,20 +14,23 @@ from jax import Array
 
 from incrt.config import HeadsConfig
 from incrt.heads.adam import adam
-from incrt.heads.attention import attend, head_norms, init_attention, shares
+from incrt.heads.attention import attend, head_norms, init_attention, outputs_without_each, shares
 from incrt.heads.certificates import (
     Certificate,
     Evidence,
     GrowCertificate,
     Policy,
     PruneCertificate,
+    PruneMeasures,
     certify_grow,
     certify_prune,
     from_json,
     lipschitz_upper,
+    mean_jump,
     measure_prune,
     outputs,
     parameter_energy,
+    promise_prune,
     to_json,
     unit_gains,
 )
@@ -66,9 +68,12 @@ def policy(seed: int = 0, *, norm: bool = True, faint: dict[int, float] | None =
     return Policy(Encoded(body, scale if norm else None), init_mlp(mlp_key, (D_MODEL, 16, 3)))
 
 
-def pruned(net: Policy, head: int, config: HeadsConfig, seen: Array = contexts) -> Any:
+def pruned(net: Policy, head: int, config: HeadsConfig, seen: Array = contexts) -> PruneCertificate:
     energies = float(parameter_energy(net, ALL)), float(parameter_energy(net, ALL.at[head].set(False)))
-    return certify_prune(1500, PaperTrigger(config).share_threshold(K_MAX), measure(net, ALL, head, seen), energies)
+    threshold = PaperTrigger(config).share_threshold(K_MAX)
+    promise = promise_prune(1500, head, threshold, None, measure(net, ALL, head, seen))
+    before, after = (outputs(net, mask, seen) for mask in (ALL, ALL.at[head].set(False)))
+    return certify_prune(promise, mean_jump(Evidence(before, after, energies)), energies)
 
 
 # --- growth -------------------------------------------------------------------------------------------------------
@@ -316,7 +321,7 @@ def test_driven_by_the_relative_rule_k_falls_and_every_certificate_holds() -> No
         state, run = first_heads(trigger.config, [True] * K_MAX), Pruned(net)
         checks: list[Check] = []
         for step in range(500, 20_001, 500):
-            check, state = check_run(step, Watched(trigger, state), run.measure, run.act)
+            check, state = check_run(step, Watched(trigger, state), run.measure, run.weigh, run.act)
             checks.append(check)
             assert state.mask == tuple(np.asarray(run.learned.mask).tolist())
         found = [check.certificate for check in checks if check.certificate is not None]
@@ -344,18 +349,88 @@ class Pruned:
         norms = head_norms(self.learned.actor.encoder.body, self.learned.mask, contexts)
         return Measured(2.0, np.asarray(shares(norms, self.learned.mask)).tolist())
 
-    def act(self, decision: Decision) -> Evidence:
+    def weigh(self, decision: Decision) -> PruneMeasures:
         assert decision.action == "prune"
         assert decision.head is not None
-        measured = measure(self.learned.actor, self.learned.mask, decision.head, contexts)
-        energy = parameter_energy(self.learned.actor, self.learned.mask)
+        found: PruneMeasures = measure(self.learned.actor, self.learned.mask, decision.head, contexts)
+        return found
+
+    def act(self, decision: Decision) -> Evidence:
+        assert decision.head is not None
+        before, energy = self._look()
         self.learned = prune(self.learned, decision.head, "carry")
-        return Evidence({}, {}, (energy, parameter_energy(self.learned.actor, self.learned.mask)), measured)
+        after, energy_after = self._look()
+        return Evidence(before, after, (energy, energy_after))
+
+    def _look(self) -> tuple[dict[str, Array], Array]:
+        actor, mask = self.learned.actor, self.learned.mask
+        return outputs(actor, mask, contexts), parameter_energy(actor, mask)
+
+
+def test_a_jump_is_the_mean_norm_of_what_the_policy_changed_by() -> None:
+    before, after = np.random.default_rng(0).normal(size=(2, 5, 3)).astype(np.float32)
+    found = mean_jump(Evidence({"policy": before, "critic": before}, {"policy": after, "critic": 9 * after}, (1, 1)))
+    assert found == pytest.approx(sum(sum((y - x) ** 2) ** 0.5 for x, y in zip(before, after, strict=True)) / 5)
+
+
+def test_a_promise_is_what_is_measured_before_and_becomes_the_certificate() -> None:
+    """Of a policy that is to lose head 2 while the number that becomes free is 0."""
+    measured = PruneMeasures(3, 2, 0.3, 0.8, np.array([4.0, 0.0, 1.0, 5.0]), 7.0, 6.0)
+    promise = promise_prune(1500, 0, None, 0.4, measured)
+    assert (promise.head, promise.share, promise.total, promise.largest_norm) == (0, 0.1, 10.0, 5.0)
+    assert (promise.jump, promise.promised, promise.worst_jump) == (0.3, 0.3, 0.8)
+    assert (promise.bound, promise.holds, promise.holds_everywhere) == (0.4, True, False)
+    assert promise.bound_local == pytest.approx(6.0 * 0.1 * 10.0)
+    assert np.isnan(promise.energy_before)
+    found = certify_prune(promise, 0.35, (3.0, 2.0))
+    assert found == dataclasses.replace(promise, jump=0.35, energy_before=3.0, energy_after=2.0)
+    assert found.promised == 0.3
+    assert not promise_prune(1500, 0, None, 0.2, measured).holds
+    assert promise_prune(1500, 0, 0.25, None, measured).bound == pytest.approx(7.0 * 0.25 * 10.0)
+    assert promise_prune(1500, 0, None, None, measured).bound == pytest.approx(7.0 * 0.1 * 10.0)
+
+
+def test_a_limit_of_nothing_allows_only_prunes_that_move_nothing() -> None:
+    for jump, holds in ((0.0, True), (1e-9, False)):
+        assert promise_prune(1, 0, None, 0.0, PruneMeasures(2, 0, jump, jump, np.ones(2), 1.0, 1.0)).holds == holds
+
+
+def test_what_a_prune_with_compensation_will_do_is_what_it_does() -> None:
+    net = policy()
+    w_o = outputs_without_each(net.encoder.body, ALL, contexts[:32])[1]
+    body = net.encoder.body._replace(heads=net.encoder.body.heads._replace(w_o=w_o))
+    after = Policy(net.encoder._replace(body=body), net.layers)
+    measured = measure_prune(net, ALL, 1, contexts, after)
+    change = np.asarray(output(after, ALL.at[1].set(False), contexts) - output(net, ALL, contexts), np.float64)
+    jumps = np.linalg.norm(change, axis=-1)
+    assert float(measured.jump) == pytest.approx(jumps.mean(), rel=1e-3)
+    assert float(measured.worst_jump) == pytest.approx(jumps.max(), rel=1e-3)
+    np.testing.assert_allclose(measured.norms, head_norms(net.encoder.body, ALL, contexts), rtol=1e-4)
+    moved = attend(net.encoder.body, ALL, contexts) - attend(after.encoder.body, ALL, contexts)
+    ways = np.linalg.norm(np.asarray(moved, np.float64), axis=-1)
+    assert np.all(jumps <= float(measured.lipschitz_upper) * ways * (1 + 1e-4) + 1e-6)
+    plain = float(measure(net, ALL, 1, contexts).jump)
+    assert float(measured.jump) < plain
+
+
+def test_certificates_of_versions_that_promised_nothing_can_still_be_read() -> None:
+    found = pruned(policy(), 1, HeadsConfig())
+    written = to_json(found)
+    for name in ("promised", "limit"):
+        del written[name]
+    earlier = from_json(written)
+    assert earlier == dataclasses.replace(found, promised=None, limit=None)
+    assert isinstance(earlier, PruneCertificate)
+    assert (earlier.bound, earlier.holds) == (found.bound, found.holds)
+    for name in ("jump", "threshold"):
+        with pytest.raises(ValueError, match=f"a certificate needs {name}; got"):
+            from_json({key: value for key, value in written.items() if key != name})
 
 
 def test_certificates_are_valid_json() -> None:
-    found: list[Certificate] = [pruned(policy(), 1, HeadsConfig()), GrowCertificate(1, 2, {"policy": 0.0}, 1.0, 2.0)]
-    found.append(dataclasses.replace(found[0], threshold=None))  # type: ignore[arg-type]  # of another trigger
+    prune_found = pruned(policy(), 1, HeadsConfig())
+    of_another_trigger = dataclasses.replace(prune_found, threshold=None, limit=0.1)
+    found: list[Certificate] = [prune_found, of_another_trigger, GrowCertificate(1, 2, {"policy": 0.0}, 1.0, 2.0)]
     for certificate in found:
         written = json.loads(json.dumps(to_json(certificate), allow_nan=False))
         assert {"step", "head", "jump", "bound", "holds", "energy_before", "energy_after"} <= set(written)

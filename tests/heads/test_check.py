@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from incrt.config import HeadsConfig
 from incrt.heads.certificates import Evidence, PruneCertificate, PruneMeasures
-from incrt.heads.check import Check, HeadsState, Measured, Watched, check_runs
+from incrt.heads.check import Check, HeadsState, Measured, Watched, check_run, check_runs
 from incrt.heads.triggers import Decision, PaperTrigger, Signals
 
 
@@ -76,7 +76,7 @@ def test_a_trigger_is_shown_the_run_and_its_own_state_as_json_has_it() -> None:
     controller = HeadsState((True, False))
     for step in (10, 20):
         run = Watched(trigger, controller, **signals)  # type: ignore[arg-type]
-        found = check_runs(step, {7: run}, lambda _: {7: Measured(2, [1.0, math.nan])}, grow_all)  # an inactive head's
+        found = check_runs(step, {7: run}, lambda _: {7: Measured(2, [1.0, math.nan])}, weigh_none, act_all)
         check, controller = found[7]
         if step == 10:
             assert (check.decision, check.mask) == (Decision("grow", "first", 1), (True, True))
@@ -87,8 +87,12 @@ def test_a_trigger_is_shown_the_run_and_its_own_state_as_json_has_it() -> None:
     assert check.decision == Decision("noop", "then")  # nothing happens to a head
 
 
-def grow_all(events: Mapping[int, Decision]) -> dict[int, Evidence]:
-    still = {"policy": np.zeros(1)}
+def weigh_none(prunes: Mapping[int, Decision]) -> dict[int, PruneMeasures]:
+    raise AssertionError(f"nothing is pruned here: {prunes}")
+
+
+def act_all(events: Mapping[int, Decision]) -> dict[int, Evidence]:
+    still = {"policy": np.zeros((1, 1))}
     return {i: Evidence(still, still, np.zeros(2)) for i in events}
 
 
@@ -121,20 +125,25 @@ def test_only_what_is_wanted_is_measured_and_all_events_happen_at_once() -> None
         6: Sometimes((Decision("prune", "c", 0), None)),
     }
     wanted: list[Sequence[int]] = []
-    happened: list[Mapping[int, Decision]] = []
+    weighed, happened = list[Mapping[int, Decision]](), list[Mapping[int, Decision]]()
 
     def measure(runs: Sequence[int]) -> dict[int, Measured]:
         wanted.append(runs)
         return {i: Measured(3.0, [0.5, 0.5, 0.0]) for i in runs}
 
+    def weigh(prunes: Mapping[int, Decision]) -> dict[int, PruneMeasures]:
+        weighed.append(prunes)
+        return {6: PruneMeasures(2, 0, 0.5, 0.6, np.array([3.0, 1.0, 0.0]), 1.0, 1.0)}
+
     def act(events: Mapping[int, Decision]) -> dict[int, Evidence]:
         happened.append(events)
-        removal = PruneMeasures(2, 0, 0.5, 0.6, np.array([3.0, 1.0, 0.0]), 1.0, 1.0)
-        return {**grow_all({2: events[2]}), 6: Evidence({}, {}, (2.0, 1.0), removal)}
+        moved = Evidence({"policy": np.zeros((2, 2))}, {"policy": np.array([[0.3, 0.4], [0.0, 0.0]])}, (2.0, 1.0))
+        return {**act_all({2: events[2]}), 6: moved}
 
     runs = {i: Watched(trigger, HeadsState((True, True, False))) for i, trigger in triggers.items()}
-    found = check_runs(10, runs, measure, act)
+    found = check_runs(10, runs, measure, weigh, act)
     assert wanted == [[2]]
+    assert weighed == [{6: Decision("prune", "c", 0)}]
     assert [dict(each) for each in happened] == [{2: Decision("grow", "a", 2), 6: Decision("prune", "c", 0)}]
     assert {i: check.mask for i, (check, _) in found.items()} == {
         2: (True, True, True),
@@ -145,15 +154,182 @@ def test_only_what_is_wanted_is_measured_and_all_events_happen_at_once() -> None
     certificate = found[6][0].certificate
     assert isinstance(certificate, PruneCertificate)
     assert (certificate.threshold, certificate.share, certificate.bound, certificate.holds) == (None, 0.75, 3.0, True)
+    assert (certificate.promised, certificate.jump) == (0.5, 0.25)  # the mean of 0.5 and 0
+    assert (certificate.energy_before, certificate.energy_after) == (2.0, 1.0)
 
 
 def test_nothing_happens_where_one_answer_of_many_is_nonsense() -> None:
     runs = {i: Watched(Answers(answer), HeadsState((True, False))) for i, answer in enumerate([GROW, None])}
     acted: list[Any] = []
     with pytest.raises(ValueError, match="trigger Answers: decide returned None"):
-        check_runs(10, runs, lambda all_of: dict.fromkeys(all_of, Measured(1.0, [1.0, 0.0])), acted.append)  # type: ignore[arg-type]
+        check_runs(
+            10,
+            runs,
+            lambda all_of: dict.fromkeys(all_of, Measured(1.0, [1.0, 0.0])),
+            weigh_none,
+            acted.append,  # type: ignore[arg-type]
+        )
     assert acted == []
     assert runs[0].heads_state == HeadsState((True, False))
+
+
+# --- prunes whose certificate would not hold --------------------------------------------------------------------------
+
+
+class Modest(Answers):
+    """Allows the policy to move by a quarter, and asks for what is left to explain."""
+
+    max_jump = 0.25
+    signals = ("residual", "worth")
+
+
+def weighing(jump: float, **changes: Any) -> PruneMeasures:
+    measures = PruneMeasures(2, 0, jump, 2 * jump, np.array([1.0, 1.0, 0.0]), 1.0, 1.0)
+    return measures._replace(**changes)
+
+
+def moving(jump: float) -> Evidence:
+    return Evidence({"policy": np.zeros((1, 2))}, {"policy": np.array([[0.0, jump]])}, (2.0, 1.0))
+
+
+PRUNE = (Decision("prune", "can go", 1, 0), {"pruned": 1})
+TWO = HeadsState((True, True, False), state={"pruned": 0})
+
+
+@pytest.mark.parametrize("promised", [0.2501, math.nan, math.inf])
+def test_a_prune_whose_certificate_would_not_hold_does_not_happen(promised: float) -> None:
+    acted: list[Any] = []
+    run = Watched(Modest(PRUNE), TWO)
+    found, after = check_run(
+        10,
+        run,
+        lambda: Measured(None, [0.5, 0.5, 0.0], {"residual": 0.5, "worth": [0.1, 0.2, 0.0]}),
+        lambda _: weighing(promised),
+        acted.append,  # type: ignore[arg-type]
+    )
+    assert acted == []
+    assert found.decision.action == "noop"
+    words = f"no prune of head 1, the policy would move by {promised:.3g}, more than 0.25: can go"
+    assert found.decision.reason == words
+    assert found.certificate is None
+    assert after == HeadsState((True, True, False), 10, {"pruned": 0})  # the trigger remembers nothing of it
+    line = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert (line["action"], line["k"], line["residual"], line["worth"]) == ("noop", 2, 0.5, [0.1, 0.2, 0.0])
+    assert "promised" not in line
+
+
+def test_a_prune_that_may_happen_has_what_was_promised_and_what_came_in_its_line() -> None:
+    measured = Measured(None, [0.5, 0.5, 0.0], {"residual": 0.5, "worth": [0.1, 0.2, 0.0], "spread": 3.0})
+    found, after = check_run(
+        10, Watched(Modest(PRUNE), TWO), lambda: measured, lambda _: weighing(0.25), lambda _: moving(0.125)
+    )
+    assert after == HeadsState((True, False, False), 10, {"pruned": 1})
+    line = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert line == {
+        "step": 10,
+        "action": "prune",
+        "reason": "can go",
+        "k": 1,
+        "rank": None,
+        "shares": [0.5, 0.5, 0.0],
+        "residual": 0.5,  # and not the spread, which it did not want
+        "worth": [0.1, 0.2, 0.0],
+        "head": 1,
+        "jump": 0.125,
+        "worst_jump": 0.5,
+        "share": 0.5,
+        "threshold": None,
+        "total": 2.0,
+        "largest_norm": 1.0,
+        "lipschitz_upper": 1.0,
+        "lipschitz_local": 1.0,
+        "energy_before": 2.0,
+        "energy_after": 1.0,
+        "promised": 0.25,
+        "limit": 0.25,
+        "bound": 0.25,
+        "premise_holds": None,
+        "holds": True,
+        "bound_local": 1.0,
+        "holds_local": True,
+        "holds_everywhere": False,
+    }
+
+
+def test_a_jump_that_is_larger_than_was_promised_is_told() -> None:
+    measured = Measured(None, [0.5, 0.5, 0.0], {"residual": 0.5, "worth": [0.1, 0.2, 0.0]})
+    found, _ = check_run(
+        10, Watched(Modest(PRUNE), TWO), lambda: measured, lambda _: weighing(0.2), lambda _: moving(0.5)
+    )
+    assert isinstance(found.certificate, PruneCertificate)
+    assert (found.certificate.promised, found.certificate.jump, found.certificate.holds) == (0.2, 0.5, False)
+
+
+def test_the_papers_rule_does_not_prune_what_would_move_the_policy_beyond_its_bound() -> None:
+    """Its bound is L eps S: with L = 1, eps = 0.1 and S = 2 it is 0.2."""
+    config = HeadsConfig(delta_prune=1, eps_prune=0.1, eps_grow=9.0)
+    for jump, expected in ((0.19, "prune"), (0.21, "noop")):
+        found, after = check_run(
+            500,
+            Watched(PaperTrigger(config), HeadsState((True, True, False))),
+            lambda: Measured(2.0, [0.95, 0.05, 0.0]),
+            lambda _: weighing(jump),  # noqa: B023  # called at once
+            lambda _: moving(jump),  # noqa: B023
+        )
+        assert found.decision.action == expected
+        assert (after.state is None) == (expected == "noop")
+
+
+def test_a_growth_and_the_prunes_of_other_runs_go_on_where_one_is_refused() -> None:
+    runs = {
+        1: Watched(Modest((Decision("grow", "more"), "grown")), TWO),
+        2: Watched(Modest(PRUNE), TWO),
+        3: Watched(Modest(PRUNE), TWO),
+    }
+    happened: list[Mapping[int, Decision]] = []
+
+    def act(events: Mapping[int, Decision]) -> dict[int, Evidence]:
+        happened.append(events)
+        return {i: act_all({i: each})[i] if each.action == "grow" else moving(0.1) for i, each in events.items()}
+
+    found = check_runs(
+        10,
+        runs,
+        lambda wanted: dict.fromkeys(wanted, Measured(None, [0.5, 0.5, 0.0])),
+        lambda prunes: {i: weighing(0.1 if i == 3 else 0.9) for i in prunes},
+        act,
+    )
+    assert [sorted(each) for each in happened] == [[1, 3]]
+    assert {i: (check.decision.action, check.k) for i, (check, _) in found.items()} == {
+        1: ("grow", 3),
+        2: ("noop", 2),
+        3: ("prune", 1),
+    }
+    assert {i: state.state for i, (_, state) in found.items()} == {1: "grown", 2: {"pruned": 0}, 3: {"pruned": 1}}
+
+
+def test_nothing_is_done_where_every_prune_is_refused() -> None:
+    def act(events: Mapping[int, Decision]) -> dict[int, Evidence]:
+        raise AssertionError(f"nothing is to be done: {events}")
+
+    found = check_runs(
+        10,
+        {0: Watched(Modest(PRUNE), TWO)},
+        lambda wanted: dict.fromkeys(wanted, Measured(None, [0.5, 0.5, 0.0])),
+        lambda _: {0: weighing(1.0)},
+        act,
+    )
+    assert found[0][0].decision.action == "noop"
+
+
+def test_an_actor_head_must_be_active_and_goes_with_prunes_alone() -> None:
+    for actor_head in (2, 3, -1):
+        with pytest.raises(ValueError, match=r"accepted is an actor_head among \[0, 1\]"):
+            check_record(Answers((Decision("prune", "x", 1, actor_head), None)), TWO, 10, 2.0, even(TWO.mask))
+    for action in ("grow", "noop"):
+        answer = Decision(action, "x", 2, 0)
+        check, _ = check_record(Answers((answer, None)), TWO, 10, 2.0, even(TWO.mask))
+        assert check.decision.actor_head is None or action == "noop"
 
 
 # --- nonsense --------------------------------------------------------------------------------------------------------

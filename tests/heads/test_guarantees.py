@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from incrt.config import HeadsConfig
 from incrt.heads.certificates import Certificate, GrowCertificate, PruneCertificate
 from incrt.heads.check import first_heads
-from incrt.heads.guarantees import allowed_part, conclude, convergence_steps, equidistribution, steady_state_interval
-from incrt.heads.triggers import Decision, PaperTrigger, Signals
+from incrt.heads.guarantees import (
+    allowed_part,
+    conclude,
+    convergence_steps,
+    equidistribution,
+    growth_limit,
+    steady_state_interval,
+)
+from incrt.heads.triggers import Decision, EarnedTrigger, PaperTrigger, Signals
 
 PAPERS = PaperTrigger(HeadsConfig())
 
@@ -313,7 +320,7 @@ def test_under_another_trigger_counts_and_certificates_stay_and_what_the_paper_p
     assert found.to_json().keys() == papers.to_json().keys()
     assert {name for name, value in found.to_json().items() if value is None} == {
         *("interval", "interval_beta", "expected", "time_limit", "cumulative_bound", "prune_limit"),
-        *("inside", "in_time", "cumulative_holds"),
+        *("inside", "in_time", "cumulative_holds", "growth_limit", "growth_holds"),
     }
     assert cut_strong.premise_holds is None
     assert cut_strong.bound == pytest.approx(10.0 * 0.4 * 4.0)  # L times what the head put out
@@ -322,3 +329,50 @@ def test_under_another_trigger_counts_and_certificates_stay_and_what_the_paper_p
 def test_another_trigger_may_never_measure() -> None:
     found = conclude(Clock(), [True], [], [1.0], [])
     assert (found.rank_low, found.rank_high, found.rank_settled) == (None, None, None)
+
+
+@given(
+    lefts=st.lists(st.sampled_from([0.0, 0.5, 0.5, 0.5, 0.9]), min_size=20, max_size=400),
+    k_init=st.integers(1, 6),
+    k_max=st.integers(6, 8),
+)
+def test_whatever_the_critic_says_earned_growth_keeps_to_its_limits(
+    lefts: list[float], k_init: int, k_max: int
+) -> None:
+    config = HeadsConfig(trigger="earned", check_every=500, grace=500)
+    trigger, state, mask = EarnedTrigger(config), None, [i < k_init for i in range(k_max)]
+    certificates: list[Certificate] = []
+    for n, left in enumerate(lefts, start=1):
+        free = (0.0,) * k_max
+        shown = Signals(
+            500 * n, sum(mask), tuple(mask), None, None, residual=left, spread=1.0, worth=free, removal_jumps=free
+        )
+        decision, state = trigger.decide(shown, state)
+        if decision.action == "grow":
+            mask[mask.index(False)] = True
+            certificates.append(grown(500 * n))
+        elif decision.action == "prune" and decision.head is not None:
+            mask[decision.head] = False
+            certificates.append(dataclasses.replace(cut(500 * n, 0.04), limit=config.max_jump))
+    found = conclude(trigger, mask, [], [on / sum(mask) for on in mask], certificates)
+    assert found.growth_holds
+    assert found.cumulative_holds
+    assert found.all_hold
+    assert found.growth_limit is not None
+    assert growth_limit(config, k_init, k_max, 0) <= found.growth_limit
+
+
+def test_the_limit_of_growths_is_reached() -> None:
+    """Waits of one, two, four cooldowns: three growths after the first prune within seven cooldowns."""
+    config = HeadsConfig(grace=1000, check_every=500)
+    assert [growth_limit(config, 1, 4, step) for step in (0, 999, 1000, 2999, 3000, 7000)] == [3, 3, 4, 4, 5, 6]
+
+
+def test_a_run_of_earned_growth_with_too_many_growths_is_told() -> None:
+    trigger = EarnedTrigger(HeadsConfig(trigger="earned", grace=1000))
+    many = [grown(500 + i) for i in range(6)]
+    found = conclude(trigger, [True] * 7, [], [1 / 7] * 7, many)
+    assert found.growth_limit == 6
+    assert found.growth_holds
+    beyond = conclude(trigger, [True] * 7, [], [1 / 7] * 7, [*many, cut(600, 0.01), cut(601, 0.01), *many[:2]])
+    assert (beyond.growth_limit, beyond.grows, beyond.growth_holds) == (6, 8, False)

@@ -368,7 +368,7 @@ def test_a_trigger_is_named_referred_to_or_held(tmp_path: Path) -> None:
     assert make_trigger(HeadsConfig(grace=700)) == PaperTrigger(HeadsConfig(grace=700))
     held = Never()
     assert make_trigger(HeadsConfig(trigger=held)) is held
-    with pytest.raises(ValueError, match=r"trigger must be one of paper, .*Never"):  # a class is no trigger yet
+    with pytest.raises(ValueError, match=r"trigger must be one of .*paper, .*Never"):  # a class is no trigger yet
         HeadsConfig(trigger=Never)
     (tmp_path / "mine.py").write_text("class Mine:\n    def decide(self, signals, state):\n        return None\n")
     found = make_trigger(HeadsConfig(trigger=f"{tmp_path / 'mine.py'}:Mine"))
@@ -384,7 +384,7 @@ def test_triggers_of_other_settings_are_told_apart() -> None:
 
 def test_what_is_no_trigger_is_refused(tmp_path: Path) -> None:
     for wrong, message in ((3, "int has no decide"), ("other", "got 'other'"), (dict, "dict is a class")):
-        with pytest.raises(ValueError, match=f"trigger must be one of paper, .*{message}"):
+        with pytest.raises(ValueError, match=f"trigger must be one of .*paper, .*{message}"):
             HeadsConfig(trigger=wrong)
     (tmp_path / "mine.py").touch()
     with pytest.raises(ValueError, match="has no Missing"):

@@ -18,13 +18,14 @@ def check_record(
     def measure() -> Measured:
         return Measured(rank, shares)  # type: ignore[arg-type]  # what is no signal is to be refused
 
-    def act(decision: Decision) -> Evidence:
-        if decision.action == "grow":
-            return Evidence({"policy": np.zeros(1)}, {"policy": np.zeros(1)}, np.zeros(2))
-        measures = PruneMeasures(controller.k, decision.head, 0.0, 0.0, np.ones(len(controller.mask)), 1.0, 1.0)
-        return Evidence({}, {}, np.zeros(2), measures)
+    def weigh(decision: Decision) -> PruneMeasures:
+        return PruneMeasures(controller.k, decision.head, 0.0, 0.0, np.ones(len(controller.mask)), 1.0, 1.0)
 
-    return check_run(step, Watched(trigger, controller), measure, act)
+    def act(_: Decision) -> Evidence:
+        still = {"policy": np.zeros((1, 1))}
+        return Evidence(still, still, np.zeros(2))
+
+    return check_run(step, Watched(trigger, controller), measure, weigh, act)
 
 
 def decide(

@@ -275,7 +275,7 @@ def test_a_policy_without_heads_is_refused(tmp_path: Path) -> None:
         model.learn(1, callback=grower(tmp_path))
     discrete = ContextWindow(Noise(spaces.Discrete(2)), WINDOW)
     other = DQN("MlpPolicy", discrete, policy_kwargs=policy_kwargs(k_max=2), buffer_size=10)
-    with pytest.raises(ValueError, match="policies of SAC, TD3, DDPG, PPO and A2C, got DQNPolicy"):
+    with pytest.raises(ValueError, match="policies of SAC, TD3, DDPG, TQC, PPO and A2C, got DQNPolicy"):
         other.learn(1, callback=grower(tmp_path))
 
 

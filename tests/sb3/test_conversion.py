@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from sb3_contrib import TQC
 from sb3_models import make_env, make_model
 from small_runs import ENCODER, RUN, SAC, TASK
 from stable_baselines3 import PPO, TD3, sac
@@ -142,7 +143,7 @@ def test_what_is_no_run_with_heads_is_refused(run: Path, tmp_path: Path) -> None
 # --- to the engine -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", [sac.SAC, TD3])
+@pytest.mark.parametrize("algorithm", [sac.SAC, TD3, TQC])
 def test_a_model_is_evaluated_as_a_run(
     algorithm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ import tyro
 from incrt import __version__
 from incrt.cli.baselines import Baselines
 from incrt.cli.bench import Bench
+from incrt.cli.capacity import CapacityCommand
 from incrt.cli.evaluate import Evaluate
 from incrt.cli.phase1 import Phase1
 from incrt.cli.report import Report
@@ -26,6 +27,7 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
     "baselines": Baselines,
     "phase1": Phase1,
     "study": StudyCommand,
+    "capacity": CapacityCommand,
     "report": Report,
     "bench": Bench,
     "settings": Settings,

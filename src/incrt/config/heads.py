@@ -26,6 +26,10 @@ ENCODERS = (*WITH_HEADS, "deep", "gru", "lstm", "none")
 """From a context to features: heads that grow, a fixed number of them, a deep Transformer, recurrent networks, the last
 observation alone. What each name stands for is in :mod:`incrt.heads.encoders`; a test keeps the two lists equal."""
 
+HEAD_STARTS = ("active", "silent", "frozen")
+"""How heads begin: active ones with a random output matrix; all with an output of zero, as a grown head does; or all
+K_max with a random one, of which a head learns nothing until it is grown. The last two part causes in studies."""
+
 SHARE_RULES = ("absolute", "relative")
 """When a head is weak: its share is below eps_prune (the paper's), or below eps_prune times the uniform share 1/K."""
 
@@ -50,10 +54,20 @@ class EncoderConfig(Configuration):
     d_k: int = setting(16, COUNT, "Key and value dimension of one head; the width of every encoder is K_max d_k.")
     layer_norm: bool = setting(default=True, rule=FLAG, about="Whether the features are layer-normalised.")
     layers: int = setting(2, COUNT, "Layers of the deep encoder.")
+    head_start: str = setting(
+        "active",
+        one_of(HEAD_STARTS),
+        "How heads begin: active ones random, all silent (W^O = 0), or all random and frozen until they are grown.",
+        later=True,
+    )
 
     def check_relations(self) -> None:
         if self.k_init is not None and self.encoder not in WITH_HEADS:
             raise ValueError(f"k_init goes with encoder {' or '.join(WITH_HEADS)}, not with {self.encoder}")
+        if self.head_start != "active" and self.encoder not in WITH_HEADS:
+            raise ValueError(f"head_start goes with encoder {' or '.join(WITH_HEADS)}, not with {self.encoder}")
+        if self.head_start == "frozen" and not self.adapts:
+            raise ValueError(f"head_start frozen goes with encoder runtime, which grows heads, not with {self.encoder}")
         if self.heads_at_start > self.k_max:
             raise ValueError(f"k_init must be at most k_max = {self.k_max}, got {self.k_init}")
 
@@ -65,7 +79,10 @@ class EncoderConfig(Configuration):
     @property
     def shape(self) -> "EncoderConfig":
         """The same without what only says how its heads begin and who may change them."""
-        return self.replace(encoder="runtime", k_init=None) if self.encoder in WITH_HEADS else self
+        if self.encoder not in WITH_HEADS:
+            return self
+        head_start = "active" if self.head_start == "silent" else self.head_start
+        return self.replace(encoder="runtime", k_init=None, head_start=head_start)
 
     @property
     def adapts(self) -> bool:

@@ -82,6 +82,8 @@ def check_together(window: int, encoder: EncoderConfig, heads: HeadsConfig, sac:
     if sac.buffer < window + more:
         needs = f"at least {window + more}, for a window of {window} and {why}"
         raise ValueError(f"buffer must be {needs}; got {sac.buffer}")
+    if encoder.head_start == "frozen" and heads.trigger != "clock":
+        raise ValueError(f"head_start frozen goes with trigger clock, which never prunes, not with {heads.trigger!r}")
     if encoder.adapts:
         heads.check_start(encoder.heads_at_start)
     if sac.steps <= sac.learning_starts:

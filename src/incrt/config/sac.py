@@ -44,7 +44,7 @@ class SacConfig(Configuration):
     evaluations: int = setting(
         0,
         INDEX,
-        "Episodes of the deterministic policy after each stretch; their mean return stands in metrics.jsonl.",
+        "Episodes of the deterministic policy at each check; their mean return stands in metrics.jsonl.",
         later=True,
     )
     penalty: bool = setting(

@@ -51,8 +51,11 @@ class Stack:
         self.params = stacked([each.run.params for each in members])
         if states is None:
             keys = jnp.stack([jax.random.key(each.run.seed) for each in members])
-            masks = jnp.stack([each.run.own_encoder().first_mask for each in members])
-            self.states: RunState = _start(self.program, self.count, self.params, keys, masks)
+            encoders = [each.run.own_encoder() for each in members]
+            masks, loud = (
+                jnp.stack([getattr(each, name) for each in encoders]) for name in ("first_mask", "first_loud")
+            )
+            self.states: RunState = _start(self.program, self.count, self.params, keys, masks, loud)
         else:
             self.states = stacked(states)
         self._on_cpu = all(device.platform == "cpu" for device in self.states.step.devices())
@@ -233,8 +236,8 @@ def many(count: int, function: Any) -> Any:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _start(program: Program, count: int, params: Any, keys: Array, masks: Array) -> Any:
-    return many(count, partial(start, program))(params, keys, masks)
+def _start(program: Program, count: int, params: Any, keys: Array, masks: Array, loud: Array) -> Any:
+    return many(count, partial(start, program))(params, keys, masks, loud)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

@@ -178,6 +178,6 @@ def _name(path: tuple[Any, ...]) -> str:
 
 def _template(run: Run) -> Any:
     """Shapes and types of the run's state, without computing it."""
-    return jax.eval_shape(
-        partial(start, run.program()), run.params, jax.random.key(run.seed), run.own_encoder().first_mask
-    )
+    encoder = run.own_encoder()
+    masks = encoder.first_mask, encoder.first_loud
+    return jax.eval_shape(partial(start, run.program()), run.params, jax.random.key(run.seed), *masks)

@@ -15,7 +15,7 @@ from incrt.engine.replay import Recent
 from incrt.engine.rollout import LONGEST, episode_returns
 from incrt.engine.signals import measure_signals
 from incrt.engine.step import Program, RunState, check_key
-from incrt.heads.attention import head_norms, outputs_without_each, shares
+from incrt.heads.attention import head_norms, head_slots, outputs_without_each, shares
 from incrt.heads.certificates import Evidence, Policy, PruneMeasures, measure_prune, outputs, parameter_energy
 from incrt.heads.encoders import Encoded
 from incrt.heads.growth import Learned, grow, prune, prune_and_compensate
@@ -56,7 +56,9 @@ def look(program: Program, shaped: Shaping, params: Any, state: RunState) -> Loo
     """The signals of a check."""
     key, _, _ = jax.random.split(check_key(state), 3)
     mask, actor = state.learner.learned.mask, state.learner.learned.actor
-    norms = head_norms(actor.encoder.body, mask, _contexts(program, shaped, state, key))
+    share = jnp.zeros(mask.shape)
+    if head_slots(actor):  # an encoder without heads may only want to be evaluated
+        share = shares(head_norms(actor.encoder.body, mask, _contexts(program, shaped, state, key)), mask)
     # Keys of their own, so that a run draws the same at its events whatever is measured beside them.
     signals_key, evaluation_key = (jax.random.fold_in(key, i) for i in (1, 2))
     signals, evaluation = {}, jnp.full((), jnp.nan)
@@ -69,7 +71,7 @@ def look(program: Program, shaped: Shaping, params: Any, state: RunState) -> Loo
         )
         evaluation = jnp.mean(returns)
     recent = memory.recent(state.replay, shaped.tokens + program.window - 1)
-    return Look(shares(norms, mask), recent, signals, evaluation)
+    return Look(share, recent, signals, evaluation)
 
 
 _CODES = ("noop", "grow", "prune", "prune and compensate")
@@ -87,7 +89,7 @@ def act(program: Program, shaped: Shaping, state: RunState, code: Array, actor_h
     _, key, _ = jax.random.split(check_key(state), 3)
 
     def grown(learned: Learned) -> Learned:
-        return grow(learned, head, key, shaped.optimiser)
+        return grow(learned, head, key, shaped.optimiser, anew=not program.algorithm.encoder.is_frozen)
 
     def pruned(learned: Learned) -> Learned:
         return prune(learned, head, shaped.optimiser)
@@ -106,7 +108,8 @@ def measure(program: Program, shaped: Shaping, state: RunState, learned: Learned
     contexts = certificate_contexts(program, shaped, state)
     # Both sides go through one program, so that what is equal in the equations is equal to the bit.
     sides = jax.tree.map(lambda *both: jnp.stack(both), state.learner.learned, learned)
-    found = jax.lax.map(partial(_outputs, program, contexts), sides)
+    with jax.default_matmul_precision("highest"):  # as what is promised of a prune
+        found = jax.lax.map(partial(_outputs, program, contexts), sides)
     energy = jax.lax.map(lambda side: parameter_energy(side.actor, side.mask), sides)
     before, after = ({name: output[i] for name, output in found.items()} for i in (0, 1))
     return Evidence(before, after, energy)
@@ -139,7 +142,7 @@ def policy(actor: Actor) -> Policy:
 def _outputs(program: Program, contexts: Array, learned: Learned) -> dict[str, Array]:
     """All that a growth must not change: encoder and policy, and the values of critic and target."""
     encoder, mask = program.algorithm.encoder, learned.mask
-    found = outputs(policy(learned.actor), mask, contexts)
+    found = outputs(policy(learned.actor), encoder.taking_part(mask), contexts)
     values = {
         name: q_values(critic, encoder.features(critic.encoder, mask, contexts), found["policy"])
         for name, critic in (("critic", learned.critic), ("target", learned.target))

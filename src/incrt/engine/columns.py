@@ -157,9 +157,11 @@ def layout_for(encoder: Encoder, heads: int, platform: str) -> Layout:
     """The layout that trains an encoder with so many active heads fastest.
 
     Slots come in powers of two, so that few programs serve any course of growing and pruning; one slot would be slower
-    than two, since XLA then takes products apart. Rows are faster on a GPU, and where observations are wide.
+    than two, since XLA then takes products apart. Rows are faster on a GPU, and where observations are wide; and they
+    alone know frozen heads.
     """
-    if platform != "cpu" or not isinstance(encoder, HeadsEncoder) or encoder.observation_dim > _WIDEST:
+    is_slower = platform != "cpu" or encoder.is_frozen or encoder.observation_dim > _WIDEST
+    if is_slower or not isinstance(encoder, HeadsEncoder):
         return Rows(encoder)
     return Columns(encoder, min(max(2, 1 << (heads - 1).bit_length()), encoder.config.k_max))
 

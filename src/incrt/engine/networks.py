@@ -37,12 +37,12 @@ class Critic(NamedTuple):
     """The layers; the first axis of each array counts the two stacks."""
 
 
-def init_actor(key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: int, mask: Array | None = None) -> Actor:
-    """Fresh parameters, for a start with the heads of the mask."""
+def init_actor(key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: int, loud: Array | None = None) -> Actor:
+    """Fresh parameters, of which these heads put out something."""
     encoder_key, hidden_key, mean_key, std_key = jax.random.split(key, 4)
     widths = (encoder.config.d_model, *hidden)
     return Actor(
-        encoder=encoder.init(encoder_key, mask),
+        encoder=encoder.init(encoder_key, loud),
         hidden=init_mlp(hidden_key, widths),
         mean=init_dense(mean_key, widths[-1], actions),
         log_std=init_dense(std_key, widths[-1], actions),
@@ -50,13 +50,13 @@ def init_actor(key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: i
 
 
 def init_critic(
-    key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: int, mask: Array | None = None
+    key: Array, encoder: Encoder, hidden: tuple[int, ...], actions: int, loud: Array | None = None
 ) -> Critic:
-    """Fresh parameters, different in the two stacks, for a start with the heads of the mask."""
+    """Fresh parameters, different in the two stacks, of which these heads put out something."""
     encoder_key, values_key = jax.random.split(key)
     widths = (encoder.config.d_model + actions, *hidden, 1)
     values = jax.vmap(lambda each: init_mlp(each, widths))(jax.random.split(values_key))
-    return Critic(encoder.init(encoder_key, mask), values)
+    return Critic(encoder.init(encoder_key, loud), values)
 
 
 def distribution(actor: Actor, features: Array) -> tuple[Array, Array]:

@@ -48,8 +48,8 @@ class Run:
         observed, actions = dimensions(self.environment, self.params)
         # With how many heads a run begins, and whether they come and go, makes no difference to its program.
         encoder = make_encoder(self.encoder.shape, self.window, observed)
-        # How long a run is makes no difference to its program.
-        return Program(Algorithm(encoder, self.sac.replace(steps=1), actions), self.environment)
+        # How long a run is, and how often it is evaluated, makes no difference to its program.
+        return Program(Algorithm(encoder, self.sac.replace(steps=1, evaluations=0), actions), self.environment)
 
 
 class Failure(NamedTuple):

@@ -70,8 +70,8 @@ class Record(NamedTuple):
     """1 where there was an update, else 0."""
 
 
-def start(program: Program, params: Any, key: Array, mask: Array) -> RunState:
-    """A run before its first step, with the heads of the mask."""
+def start(program: Program, params: Any, key: Array, mask: Array, loud: Array) -> RunState:
+    """A run before its first step, with the heads of the mask, and those that put out something."""
     learner_key, reset_key, *kept = jax.random.split(key, 4)
     algorithm = program.algorithm
     observation, state = program.environment.reset_env(reset_key, params)
@@ -79,7 +79,7 @@ def start(program: Program, params: Any, key: Array, mask: Array) -> RunState:
     return RunState(
         key=jax.random.key_data(jnp.stack(kept)),
         step=jnp.zeros((), jnp.int32),
-        learner=init_learner(algorithm, learner_key, mask),
+        learner=init_learner(algorithm, learner_key, mask, loud),
         replay=memory.begin(replay, observation),
         # An environment may start with Python numbers; with weak types the first stretch would need its own program.
         environment=jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state),

@@ -60,16 +60,16 @@ class Losses(NamedTuple):
     multiplier: Array
 
 
-def init_learner(algorithm: Algorithm, key: Array, mask: Array | None = None) -> Learner:
-    """A learner before its first update, with the heads of the mask, or the configured ones if there is none.
+def init_learner(algorithm: Algorithm, key: Array, mask: Array | None = None, loud: Array | None = None) -> Learner:
+    """A learner before its first update, whose target is a copy of the critic.
 
-    The target is a copy of the critic.
+    ``mask`` and ``loud`` say which heads are active and which put out something, if not as configured.
     """
     actor_key, critic_key = jax.random.split(key)
     encoder, hidden = algorithm.encoder, algorithm.sac.hidden
     mask = encoder.first_mask if mask is None else mask
-    actor = init_actor(actor_key, encoder, hidden, algorithm.actions, mask)
-    critic = init_critic(critic_key, encoder, hidden, algorithm.actions, mask)
+    actor = init_actor(actor_key, encoder, hidden, algorithm.actions, loud)
+    critic = init_critic(critic_key, encoder, hidden, algorithm.actions, loud)
     optimiser = adam(algorithm.sac.learning_rate)
     log_alpha = jnp.zeros(())
     return Learner(

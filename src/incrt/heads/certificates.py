@@ -306,10 +306,11 @@ def to_json(certificate: Certificate) -> dict[str, Any]:
 def from_json(written: Mapping[str, Any]) -> Certificate:
     """The certificate that :func:`to_json` wrote."""
     kind = GrowCertificate if "jumps" in written else PruneCertificate
-    names = [field.name for field in dataclasses.fields(kind)]
-    if missing := sorted(set(names) - set(written) - set(_OPTIONAL)):
+    fields = dataclasses.fields(kind)
+    needed = {field.name for field in fields if field.default is dataclasses.MISSING}
+    if missing := sorted(needed - set(written)):
         raise ValueError(f"a certificate needs {', '.join(missing)}; got {dict(written)!r}")
-    known = {name: written[name] for name in names if name in written}
+    known = {field.name: written[field.name] for field in fields if field.name in written}
     return kind(**{name: value if name in _OPTIONAL else _or_nan(value) for name, value in known.items()})
 
 

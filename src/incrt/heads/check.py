@@ -8,6 +8,7 @@ its certificate. The engine, :class:`incrt.sb3.RuntimeHeads` and training loops 
 import copy
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -324,7 +325,10 @@ def _promise(
     """The certificates of the prunes that may happen. The others are taken back, as if they had not been decided."""
     prunes = {i: decision for i, (decision, _) in decided.items() if decision.action == "prune"}
     promises = {}
-    for i, measured in (weigh(prunes) if prunes else {}).items():
+    weighed = weigh(prunes) if prunes else {}
+    if missing := prunes.keys() - weighed.keys():
+        raise ValueError(f"weigh must measure every prune that it is given; runs {sorted(missing)} are missing")
+    for i, measured in weighed.items():
         decision, trigger = prunes[i], runs[i].trigger
         # Only the paper's rule promises how small the share of a head is that it prunes.
         threshold = trigger.share_threshold(int(measured.k)) if type(trigger) is PaperTrigger else None
@@ -333,7 +337,8 @@ def _promise(
         if promise.holds:
             promises[i] = promise
         else:
-            words = f"the policy would move by {promise.jump:.3g}, more than {promise.bound:.3g}: {decision.reason}"
+            least = "and no bound is known" if math.isnan(promise.bound) else f"more than {promise.bound:.3g}"
+            words = f"the policy would move by {promise.jump:.3g}, {least}: {decision.reason}"
             decided[i] = Decision("noop", f"no prune of head {decision.head}, {words}"), runs[i].heads_state.state
     return promises
 

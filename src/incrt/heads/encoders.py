@@ -63,9 +63,23 @@ class Encoder(ABC):
         """Which heads are active at the start; empty for an encoder without heads."""
         return jnp.asarray(np.zeros(0, bool), bool)
 
-    def init(self, key: jax.Array, mask: jax.Array | None = None) -> Encoded:
-        """Fresh parameters, for a start with the heads of the mask; None stands for those of the configuration."""
-        body = self.init_body(key, self.first_mask if mask is None else mask)
+    @property
+    def first_loud(self) -> jax.Array:
+        """Which heads put out something at the start."""
+        return self.first_mask
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether heads that are not active yet put out something, but learn nothing."""
+        return self.config.head_start == "frozen"
+
+    def taking_part(self, mask: jax.Array) -> jax.Array:
+        """Which heads put out something: those of the mask, or all where the others are frozen."""
+        return jnp.ones_like(mask) if self.is_frozen else mask
+
+    def init(self, key: jax.Array, loud: jax.Array | None = None) -> Encoded:
+        """Fresh parameters, of which these heads put out something; None stands for those of the configuration."""
+        body = self.init_body(key, self.first_loud if loud is None else loud)
         return Encoded(body, init_norm(self.config.d_model) if self.config.layer_norm else None)
 
     def features(self, params: Encoded, mask: jax.Array, context: jax.Array) -> jax.Array:
@@ -75,7 +89,7 @@ class Encoder(ABC):
         return jnp.asarray(normalised(params.norm, self.body(params.body, mask, context)))
 
     @abstractmethod
-    def init_body(self, key: jax.Array, mask: jax.Array) -> Any:
+    def init_body(self, key: jax.Array, loud: jax.Array) -> Any:
         """Fresh parameters of all but the normalisation."""
 
     @abstractmethod
@@ -117,17 +131,28 @@ class HeadsEncoder(Encoder):
     def first_mask(self) -> jax.Array:
         return jnp.asarray(np.arange(self.config.k_max) < self.config.heads_at_start, bool)
 
-    def init_body(self, key: jax.Array, mask: jax.Array) -> Attention:
-        return init_attention(key, mask, self.window, self.observation_dim, self.config.d_k)
+    @property
+    def first_loud(self) -> jax.Array:
+        if self.config.head_start == "active":
+            return self.first_mask
+        return jnp.full(self.config.k_max, self.is_frozen)
+
+    def init_body(self, key: jax.Array, loud: jax.Array) -> Attention:
+        return init_attention(key, loud, self.window, self.observation_dim, self.config.d_k)
 
     def body(self, params: Attention, mask: jax.Array, context: jax.Array) -> jax.Array:
-        return jnp.asarray(attend(params, mask, context))
+        if self.is_frozen:
+            heads = params.heads
+            learning = zip(heads.spread(mask), heads, strict=True)
+            held = Heads(*(jnp.where(on, w, jax.lax.stop_gradient(w)) for on, w in learning))
+            params = params._replace(heads=held)
+        return jnp.asarray(attend(params, self.taking_part(mask), context))
 
 
 class LastObservation(Encoder):
     """``none``: the last observation alone, embedded as the heads encoder embeds it."""
 
-    def init_body(self, key: jax.Array, mask: jax.Array) -> Dense:
+    def init_body(self, key: jax.Array, loud: jax.Array) -> Dense:
         return init_dense(key, self.observation_dim, self.config.d_model)
 
     def body(self, params: Dense, mask: jax.Array, context: jax.Array) -> jax.Array:
@@ -157,7 +182,7 @@ class Deep(NamedTuple):
 class DeepTransformer(Encoder):
     """``deep``: causal pre-norm Transformer layers, of which the last is computed at the last time step alone."""
 
-    def init_body(self, key: jax.Array, mask: jax.Array) -> Deep:
+    def init_body(self, key: jax.Array, loud: jax.Array) -> Deep:
         width = self.config.d_model
         embed_key, position_key, layers_key = jax.random.split(key, 3)
 
@@ -233,7 +258,7 @@ class Recurrent(Encoder):
 
     gates: ClassVar[int]
 
-    def init_body(self, key: jax.Array, mask: jax.Array) -> Gates:
+    def init_body(self, key: jax.Array, loud: jax.Array) -> Gates:
         width = self.config.d_model
         observed_key, hidden_key = jax.random.split(key)
         orthogonal = jax.nn.initializers.orthogonal()

@@ -28,19 +28,24 @@ class Learned(NamedTuple):
     critic_adam: AdamState
 
 
-def grow(learned: Learned, head: Array | int, key: Array, optimiser: str) -> Learned:
+def grow(learned: Learned, head: Array | int, key: Array, optimiser: str, *, anew: bool = True) -> Learned:
     """Grow(i): activate an inactive head, which starts anew by soft initialisation even if it once was active.
+
+    Unless it is to start ``anew`` it keeps its parameters: a frozen head that is to learn from now on.
 
     The target's head is a copy of the critic's.
     """
     _check_networks(learned)
     check_event(learned.mask, head, active=True)
     actor_key, critic_key = jax.random.split(key)
+    if anew:
+        learned = learned._replace(
+            actor=_start_anew(learned.actor, head, actor_key),
+            critic=_start_anew(learned.critic, head, critic_key),
+            target=_start_anew(learned.target, head, critic_key),  # the same key, hence the same head
+        )
     return learned._replace(
         mask=learned.mask.at[head].set(True),
-        actor=_start_anew(learned.actor, head, actor_key),
-        critic=_start_anew(learned.critic, head, critic_key),
-        target=_start_anew(learned.target, head, critic_key),  # the same key, hence the same head
         actor_adam=_after_event(learned.actor_adam, head, optimiser),
         critic_adam=_after_event(learned.critic_adam, head, optimiser),
     )

@@ -11,7 +11,7 @@ import numpy as np
 from incrt.config import HeadsConfig
 from incrt.config.rules import NON_NEGATIVE
 from incrt.heads.certificates import Certificate, PruneCertificate
-from incrt.heads.triggers import PaperTrigger, Trigger
+from incrt.heads.triggers import EarnedTrigger, PaperTrigger, Trigger
 from incrt.storage.json import finite
 
 
@@ -56,7 +56,8 @@ def equidistribution(shares: Sequence[float], mask: Sequence[bool]) -> float:
 class Conclusion:
     """What a finished run says about Proposition 3 and the corollary.
 
-    Both speak of the paper's rule. Under another trigger what they promise is None, and so are the verdicts on it.
+    Both speak of the paper's rule; Proposition 3' and its corollary of trigger ``earned`` (docs/paper.md). What is not
+    promised under the trigger of the run is None, and so are the verdicts on it.
     """
 
     k: int
@@ -78,10 +79,12 @@ class Conclusion:
     prunes: int
     cumulative_jump: float
     cumulative_bound: float | None
-    """L eps K_max sigma_max N_p, eq. (25)."""
+    """L eps K_max sigma_max N_p, eq. (25); of trigger earned max_jump N_p."""
     prune_limit: int | None
-    """K_max - K_min + N_g."""
+    """K_max - K_min + N_g; of trigger earned K_init - K_min + N_g."""
     certificates_held: int
+    growth_limit: int | None = None
+    """Of trigger earned: K_max - K_init, and the growths for which doubling waits leave time."""
 
     @property
     def rank_settled(self) -> bool | None:
@@ -106,13 +109,18 @@ class Conclusion:
         return self.cumulative_jump <= self.cumulative_bound and self.prunes <= self.prune_limit
 
     @property
+    def growth_holds(self) -> bool | None:
+        """Whether there were no more growths than that."""
+        return None if self.growth_limit is None else self.grows <= self.growth_limit
+
+    @property
     def all_hold(self) -> bool:
         """Whether every event's certificate held."""
         return self.certificates_held == self.grows + self.prunes
 
     def to_json(self) -> dict[str, Any]:
         """The conclusion as JSON can hold it, verdicts included; null stands for a number that is not finite."""
-        verdicts = ("rank_settled", "inside", "in_time", "cumulative_holds", "all_hold")
+        verdicts = ("rank_settled", "inside", "in_time", "cumulative_holds", "growth_holds", "all_hold")
         return dict(finite({**dataclasses.asdict(self), **{name: getattr(self, name) for name in verdicts}}))
 
 
@@ -153,10 +161,30 @@ def conclude(
         prune_limit=None,
         certificates_held=sum(each.holds for each in certificates),
     )
+    if isinstance(trigger, EarnedTrigger):
+        return dataclasses.replace(found, **_promised_by_earned(trigger.config, found, len(mask)))
     by_another = any(isinstance(each, PruneCertificate) and each.threshold is None for each in certificates)
     if type(trigger) is not PaperTrigger or by_another:  # of other rules the paper promises nothing
         return found
     return dataclasses.replace(found, **_promised(trigger.config, found, len(mask), certificates))
+
+
+def growth_limit(config: HeadsConfig, k_init: int, k_max: int, step: int) -> int:
+    """The growths of trigger earned up to a step, Proposition 3': K_max - K_init before the first prune at the most.
+
+    Of those after it the n-th waits 2^(n - 1) times the cooldown, so n of them take (2^n - 1) cooldowns.
+    """
+    return k_max - k_init + math.floor(math.log2(1 + step / config.grace))
+
+
+def _promised_by_earned(config: HeadsConfig, found: Conclusion, k_max: int) -> dict[str, Any]:
+    """What Proposition 3' says of a run, whatever its signals were."""
+    k_init = found.k - found.grows + found.prunes
+    return {
+        "cumulative_bound": config.max_jump * found.prunes,
+        "prune_limit": k_init - config.k_min + found.grows,
+        "growth_limit": growth_limit(config, k_init, k_max, found.last_event),
+    }
 
 
 def _promised(

@@ -31,6 +31,9 @@ def inverse(matrix: jax.Array) -> jax.Array:
 def spectral_norm(matrix: jax.Array) -> jax.Array:
     """The largest singular value of matrices (..., m, n), from above: (sum of sigma^2p)^(1/2p) with a very large p."""
     rows, columns = matrix.shape[-2:]
+    # Squares of very small entries would vanish, those of very large ones would be infinite.
+    largest = jnp.max(jnp.abs(matrix), axis=(-2, -1), keepdims=True)
+    matrix = matrix / jnp.where(largest > 0, largest, 1)
     flipped = jnp.swapaxes(matrix, -1, -2)
     gram = matrix @ flipped if rows < columns else flipped @ matrix
 
@@ -46,5 +49,6 @@ def spectral_norm(matrix: jax.Array) -> jax.Array:
     size = norm(gram)
     start = (gram / jnp.maximum(size, _TINY), jnp.log(jnp.maximum(size, _TINY)), jnp.asarray(0.5, gram.dtype))
     _, log, _ = jax.lax.fori_loop(0, _SQUARINGS, square, start)
-    found: jax.Array = jnp.where(size > 0, jnp.exp(0.5 * log), 0)[..., 0, 0]
+    # Written so that NaN stays NaN.
+    found: jax.Array = jnp.where(largest == 0, 0, largest * jnp.exp(0.5 * log))[..., 0, 0]
     return found

@@ -18,11 +18,12 @@ from torch import Tensor
 
 from incrt.config import HeadsConfig
 from incrt.config import preset as named_preset
-from incrt.heads.certificates import Certificate, Evidence
+from incrt.heads.certificates import Certificate, Evidence, PruneMeasures
 from incrt.heads.check import Check, HeadsState, Measured, Watched, check_run, first_heads
 from incrt.heads.rank import effective_rank
-from incrt.heads.triggers import Decision, make_trigger
+from incrt.heads.triggers import Decision, EarnedTrigger, make_trigger, wanted_signals
 from incrt.sb3.networks import Networks
+from incrt.sb3.signals import OF_REPLAY, measure_signals
 from incrt.storage.atomic import write_whole
 from incrt.storage.json import finite
 
@@ -51,6 +52,10 @@ class Memory:
     """What the model's logger last had under train/."""
     returns: list[float] = field(default_factory=list)
     """Of the episodes that ended since the latest check, as Stable-Baselines3's Monitor has them."""
+    reward_sum: float = 0.0
+    """Of the steps since the latest check that measured."""
+    reward_steps: int = 0
+    """How many those are, in all environments."""
     is_normalised: bool = False
     """Whether the policy reads what a VecNormalize has normalised."""
     training: str = field(default_factory=lambda: uuid4().hex[:12])
@@ -85,10 +90,11 @@ class Memory:
 class RuntimeHeads(BaseCallback):
     """Grows and prunes the heads of a policy while it trains, and certifies each event.
 
-    Every ``check_every`` environment steps it takes the effective rank of the latest contexts and the heads' shares,
-    asks the trigger, lets every network of the policy follow its decision and checks the certificate.
+    Every ``check_every`` environment steps it measures what the trigger wants to be shown, asks it, lets every network
+    of the policy follow its decision and checks the certificate. A prune whose certificate would not hold is left out.
 
-    :param trigger: what decides, see :mod:`incrt.heads.triggers`; None stands for the preset's, the paper's rule
+    :param trigger: what decides, see :mod:`incrt.heads.triggers`; None stands for the preset's, the paper's rule.
+        ``earned`` and others that ask the critic need an algorithm with replay: SAC, TD3, DDPG or TQC
     :param preset: which preset to start from, ``memory`` (the default) or ``paper``. With neither a preset nor a field
         the settings are those that the model was trained with before.
     :param events: file for one line a check; None stands for events.jsonl in the folder of the model's logger, or for
@@ -131,6 +137,7 @@ class RuntimeHeads(BaseCallback):
         memory: Memory | None = getattr(self.model, "runtime_heads", None)
         self.config = self._own_config if memory is None or self._is_chosen else memory.config
         self.trigger = make_trigger(self.config)
+        self._signals = self._wanted()
         beginning = first_heads(self.config, self.networks.mask)
         if memory is None:
             recent: deque[Context] = deque(maxlen=self.config.tokens)
@@ -146,6 +153,23 @@ class RuntimeHeads(BaseCallback):
         memory.config = self.config
         memory.recent = deque(memory.recent, maxlen=self.config.tokens)
         return memory
+
+    def _wanted(self) -> list[str]:
+        """The signals from replay that the trigger asks for; what this model cannot show it is refused."""
+        words, wanted = f"trigger {type(self.trigger).__name__}", wanted_signals(self.trigger)
+        found = [name for name in OF_REPLAY if name in wanted]
+        if found and not self.networks.has_targets:
+            raise ValueError(
+                f"{words} asks for {', '.join(found)}, which need replay and a critic of actions; "
+                f"{type(self.model).__name__} has neither: choose trigger paper or clock, or one of your own that asks "
+                "for rank and shares alone"
+            )
+        if isinstance(self.trigger, EarnedTrigger) and self.networks.are_shared:
+            raise ValueError(
+                f"{words} prunes a head of the actor and a head of the critic, and here they share theirs; leave "
+                "share_features_extractor at False, or choose another trigger"
+            )
+        return found
 
     def _find_events(self) -> Path:
         """The file of this training. Lines of steps that a kill, or the return to an older model, undid are moved."""
@@ -173,6 +197,8 @@ class RuntimeHeads(BaseCallback):
         memory.recent.extend(np.array(context, np.float32) for context in contexts)
         before, self._seen = self._seen, self._seen + len(contexts)
         memory.step = self._seen
+        memory.reward_sum += float(np.sum(self.locals["rewards"]))
+        memory.reward_steps += len(contexts)
         memory.returns += [float(info["episode"]["r"]) for info in self.locals["infos"] if "episode" in info]
         if self._seen // self.config.check_every > before // self.config.check_every:
             self._check()
@@ -197,12 +223,16 @@ class RuntimeHeads(BaseCallback):
         if self.model._n_updates == memory.updates:  # noqa: SLF001  # it has no other name
             # Shares would be those of the latest check, and a new head would be silent still.
             decision = Decision("noop", "nothing was learned since the latest check that measured")
-            found = Check(step, decision, None, None, memory.heads_state.mask)
+            found = Check(step, decision, None, None, memory.heads_state.mask, more={})
+        elif self._signals and self._replay() is None:
+            decision = Decision("noop", "replay is empty")  # a model that was loaded without it
+            found = Check(step, decision, None, None, memory.heads_state.mask, more={})
         else:
             returns = float(np.mean(memory.returns)) if memory.returns else None
-            run = Watched(self.trigger, memory.heads_state, memory.losses, returns)
-            found, memory.heads_state = check_run(step, run, self._measure, self._act)
-            memory.returns = []
+            reward = memory.reward_sum / memory.reward_steps
+            run = Watched(self.trigger, memory.heads_state, memory.losses, returns, reward)
+            found, memory.heads_state = check_run(step, run, self._measure, self._weigh, self._act)
+            memory.returns, memory.reward_sum, memory.reward_steps = [], 0.0, 0
         memory.checks.append(found)
         with self.events.open("a") as file:
             file.write(memory.line(found))
@@ -219,29 +249,43 @@ class RuntimeHeads(BaseCallback):
             print(words)  # noqa: T201  # as the callbacks of Stable-Baselines3 do
 
     def _measure(self) -> Measured:
-        """The rank of the latest contexts, and the shares on a fresh batch."""
-        tokens = np.stack([context.ravel() for context in self.memory.recent])
-        rank = effective_rank(tokens, self.config.alpha)
+        """The rank of the latest contexts, the shares on a fresh batch, and whatever else the trigger wants."""
+        rank, generator = None, self.memory.generator
+        if "rank" in wanted_signals(self.trigger):
+            tokens = np.stack([context.ravel() for context in self.memory.recent])
+            rank = effective_rank(tokens, self.config.alpha)
         self.memory.updates = self.model._n_updates  # noqa: SLF001
-        return Measured(rank, self.networks.shares(self._draw_contexts()))
+        shares, more = self.networks.shares(self._draw_contexts()), {}
+        if self._signals:
+            more = measure_signals(self.model, self.networks, self._signals, self.config.share_batch, generator)
+        return Measured(rank, shares, more)
+
+    def _weigh(self, decision: Decision) -> PruneMeasures:
+        """What a prune would do, on the batches on which it is then done and certified."""
+        contexts, fitted_on = self._draw_contexts(), None
+        gone = decision.head
+        if decision.actor_head is not None:
+            gone, fitted_on = decision.actor_head, self._draw_contexts()
+        self._weighed_on = contexts, fitted_on
+        return self.networks.measure_prune(gone or 0, contexts, fitted_on)
 
     def _act(self, decision: Decision) -> Evidence:
         """An event, measured on one batch before and after it."""
-        networks, contexts, optimiser = self.networks, self._draw_contexts(), self.config.optimiser
-        head, energy = decision.head or 0, networks.energy()
+        networks, optimiser, head = self.networks, self.config.optimiser, decision.head or 0
+        contexts, fitted_on = (self._draw_contexts(), None) if decision.action == "grow" else self._weighed_on
+        before, energy = networks.outputs(contexts), networks.energy()
         if decision.action == "grow":
-            before = networks.outputs(contexts)
             networks.grow(head, self.memory.generator, optimiser)
-            return Evidence(before, networks.outputs(contexts), (energy, networks.energy()))
-        measured = networks.measure_prune(head, contexts)
-        networks.prune(head, optimiser)
-        return Evidence({}, {}, (energy, networks.energy()), measured)
+        elif decision.actor_head is not None and fitted_on is not None:
+            networks.prune_and_compensate(head, decision.actor_head, optimiser, fitted_on)
+        else:
+            networks.prune(head, optimiser)
+        return Evidence(before, networks.outputs(contexts), (energy, networks.energy()))
 
     def _draw_contexts(self) -> Tensor:
         """A fresh batch from replay; an algorithm without one has the latest contexts to draw from."""
         generator, size = self.memory.generator, self.config.share_batch
-        replay = getattr(self.model, "replay_buffer", None)
-        if not isinstance(replay, ReplayBuffer) or replay.size() == 0:
+        if (replay := self._replay()) is None:
             rows = generator.integers(len(self.memory.recent), size=size)
             return self.networks.contexts([self.memory.recent[row] for row in rows])
         rows = generator.integers(replay.size(), size=size)
@@ -249,3 +293,8 @@ class RuntimeHeads(BaseCallback):
         if (normaliser := self.model.get_vec_normalize_env()) is not None:
             found = normaliser.normalize_obs(found)  # replay holds what the environment gave
         return self.networks.contexts(found)
+
+    def _replay(self) -> ReplayBuffer | None:
+        """The buffer, if there is one with something in it."""
+        found = getattr(self.model, "replay_buffer", None)
+        return found if isinstance(found, ReplayBuffer) and found.size() > 0 else None

@@ -118,7 +118,7 @@ def _linears(module: nn.Module) -> list[nn.Linear]:
 
 
 def save_policy(model: BaseAlgorithm, folder: Path | str, task: TaskConfig | None = None) -> None:
-    """Write what a model of SAC or TD3 has learned on the task as the folder of a run, for ``incrt evaluate``.
+    """Write what a model of SAC, TD3 or TQC has learned on the task as the folder of a run, for ``incrt evaluate``.
 
     :param task: what it was trained on; None stands for that of the model's environment
     """

@@ -9,10 +9,13 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import Tensor, nn
 
 from incrt.config import EncoderConfig
-from incrt.heads.attention import POSITION_STD, Attention, Heads
+from incrt.heads.attention import POSITION_STD, Attention, Heads, read_values
 from incrt.heads.encoders import Encoded, head_features
 from incrt.heads.growth import check_event
 from incrt.heads.layers import Norm
+
+_RIDGE, _TINY = 1e-4, 1e-30
+"""Of the fit by which heads make up for one; those of :mod:`incrt.heads.attention`, a test keeps the results equal."""
 
 
 class VarHeadExtractor(BaseFeaturesExtractor):
@@ -106,6 +109,45 @@ class VarHeadExtractor(BaseFeaturesExtractor):
         check_event(self.mask, index, active=False)
         self._set_active(index, active=False)
 
+    @torch.no_grad()
+    def outputs_without_each(self, contexts: Tensor) -> Tensor:
+        """The output matrices without each head in turn, (K_max, K_max, d_k, d_model), the others making up for it.
+
+        :func:`incrt.heads.attention.outputs_without_each` in PyTorch; the fit is in double precision.
+        """
+        body, count = self.encoded().body, self.config.k_max
+        w_o, d_k = body.heads.w_o.double(), self.config.d_k
+        read = read_values(body, self.mask, contexts, torch).double().flatten(1)
+        gram = read.T @ read / len(read)
+        ridge = _RIDGE * gram.trace() / (self.k * d_k) + _TINY
+        fit = torch.linalg.inv(gram + ridge * torch.eye(count * d_k, dtype=gram.dtype, device=gram.device))
+        precision = fit.reshape(count, d_k, count, d_k)
+        found = w_o.repeat(count, 1, 1, 1)
+        for head in range(count):
+            if self.mask[head]:
+                column = precision[:, :, head]
+                made_up = -column @ torch.linalg.inv(column[head]) @ w_o[head]
+                found[head, self.mask] += made_up[self.mask]
+            found[head, head] = 0
+        outputs: Tensor = found.to(body.heads.w_o.dtype)
+        return outputs
+
+    @torch.no_grad()
+    def make_up_for(self, index: int, contexts: Tensor) -> None:
+        """Let the other heads put out what this one does, as far as they can; its own output becomes zero."""
+        for matrix, output in zip(self.w_o, self.outputs_without_each(contexts)[index], strict=True):
+            matrix.copy_(output)
+
+    @torch.no_grad()
+    def exchange(self, one: int, other: int) -> None:
+        """Put two active heads in each other's places. The features stay the same but for rounding."""
+        if not (self.mask[one] and self.mask[other]):
+            raise ValueError(f"heads {one} and {other} must both be active")
+        for first, second in zip(self.head(one), self.head(other), strict=True):
+            kept = first.clone()
+            first.copy_(second)
+            second.copy_(kept)
+
     def take(self, params: Encoded, mask: Any) -> None:
         """Take over the parameters of an encoder of the engine."""
         if (params.norm is None) != (self.scale is None):
@@ -160,7 +202,7 @@ def policy_kwargs(
     layer_norm: bool = EncoderConfig.layer_norm,
     **others: Any,
 ) -> dict[str, Any]:
-    """What to pass to SAC, TD3 or PPO as ``policy_kwargs``; ``others`` are Stable-Baselines3's, such as net_arch."""
+    """What to pass to a model as ``policy_kwargs``; ``others`` are Stable-Baselines3's own, such as net_arch."""
     heads: dict[str, Any] = {"k_max": k_max, "k_init": k_init, "d_k": d_k, "layer_norm": layer_norm}
     EncoderConfig(**heads)  # refuses what is wrong by name
     if taken := sorted(others.keys() & {"features_extractor_class", "features_extractor_kwargs"}):

@@ -43,7 +43,7 @@ def make_sac(
 
 
 def settings_of(model: Any, steps: int) -> SacConfig:
-    """The settings of a model of SAC or TD3 by the engine's names, as far as the engine has them."""
+    """The settings of a model of SAC, TD3 or TQC by the engine's names, as far as the engine has them."""
     layers = [each for each in Networks(model.policy).downstream.modules() if isinstance(each, nn.Linear)]
     try:
         return SacConfig(

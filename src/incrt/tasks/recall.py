@@ -17,9 +17,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from incrt.config.rules import COUNT, NON_NEGATIVE
+from incrt.tasks.events import VALUE_VARIANCE, Box, draw, first_window, next_window, strongest
 
-KNOWING_NOTHING = 1 / 3
-"""Squared error a channel of the action 0: the variance of a value that is drawn evenly from [-1, 1]."""
+KNOWING_NOTHING = VALUE_VARIANCE
+"""Squared error a channel of the action 0, the best that knows nothing of the window; the wanted action has none."""
 
 
 class Params(NamedTuple):
@@ -36,14 +37,6 @@ class State(NamedTuple):
     time: Array
 
 
-class Box(NamedTuple):
-    """The actions: one in [-1, 1] for each channel."""
-
-    shape: tuple[int, ...]
-    low: float = -1.0
-    high: float = 1.0
-
-
 @dataclass(frozen=True)
 class Recall:
     """The task for D ``channels`` and a window of W steps, in gymnax's convention."""
@@ -55,8 +48,8 @@ class Recall:
     def reset_env(self, key: Array, params: Params) -> tuple[Array, State]:
         """The first observation fills the window, as it fills the policy's."""
         drawn_key, seen_key = jax.random.split(key)
-        drawn = self._draw(drawn_key)
-        state = State(jnp.tile(drawn, (self.window, 1)), jnp.zeros((), jnp.int32))
+        drawn = draw(drawn_key, self.channels)
+        state = State(first_window(drawn, self.window), jnp.zeros((), jnp.int32))
         return self._see(seen_key, drawn, params), state
 
     def step_env(
@@ -65,8 +58,8 @@ class Recall:
         """The action is judged by the window that it was chosen from; then the next keys and values are drawn."""
         reward = -jnp.sum((action - self.wanted(state)) ** 2)
         drawn_key, seen_key = jax.random.split(key)
-        drawn = self._draw(drawn_key)
-        after = State(jnp.concatenate([state.drawn[1:], drawn[None]]), state.time + 1)
+        drawn = draw(drawn_key, self.channels)
+        after = State(next_window(state.drawn, drawn), state.time + 1)
         return self._see(seen_key, drawn, params), after, reward, jnp.zeros((), bool), {}
 
     def is_truncated(self, state: State, params: Params) -> Array:
@@ -77,11 +70,7 @@ class Recall:
 
     def wanted(self, state: State) -> Array:
         """The action that leaves no error."""
-        keys, values = state.drawn[:, : self.channels], state.drawn[:, self.channels :]
-        return jnp.take_along_axis(values, jnp.argmax(keys, axis=0)[None], axis=0)[0]
-
-    def _draw(self, key: Array) -> Array:
-        return jax.random.uniform(key, (2 * self.channels,), minval=-1.0, maxval=1.0)
+        return strongest(state.drawn)
 
     def _see(self, key: Array, drawn: Array, params: Params) -> Array:
         return drawn + params.noise * jax.random.normal(key, drawn.shape)

@@ -21,9 +21,14 @@ from incrt.heads.triggers.base import (
     make_trigger,
     wanted_signals,
 )
-from incrt.heads.triggers.earned import EarnedTrigger
-from incrt.heads.triggers.others import Clock, ExpansionTrigger, ImportanceTrigger, PotentialTrigger
 from incrt.heads.triggers.paper import PaperTrigger
+
+# isort: split
+# In the order in which they are to be named, the default first.
+from incrt.heads.triggers.others import Clock, ExpansionTrigger, ImportanceTrigger, PotentialTrigger
+
+# isort: split
+from incrt.heads.triggers.earned import EarnedTrigger
 
 __all__ = [
     "Clock",

@@ -6,6 +6,11 @@ from typing import Any, Literal, Protocol
 
 from incrt.config import TRIGGERS, HeadsConfig
 
+DEFAULT_SIGNALS = ("rank", "shares")
+"""What a trigger is shown that does not say what it wants."""
+OTHER_SIGNALS = ("residual", "spread", "worth", "removal_jumps", "importance", "gradients", "potential", "expansion")
+"""What a trigger is shown if it asks for it."""
+
 
 @dataclass(frozen=True)
 class Signals:
@@ -46,10 +51,7 @@ class Signals:
 
     def others(self) -> dict[str, Any]:
         """The signals beside rank and shares that were measured, by name."""
-        return {name: value for name in _OTHERS if (value := getattr(self, name)) is not None}
-
-
-_OTHERS = ("residual", "spread", "worth", "removal_jumps", "importance", "gradients", "potential", "expansion")
+        return {name: value for name in OTHER_SIGNALS if (value := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,14 @@ class Decision:
 
 
 class Trigger(Protocol):
-    """What decides. Two more methods are asked where a trigger has them, both before anything is measured.
+    """What decides.
 
-    ``measures(step, state) -> bool``: whether it wants rank and shares at this check. Where it does not, both are None.
+    It may name the ``signals`` that it wants, fields of :class:`Signals`; rank and shares if it does not. One that has
+    ``max_jump`` says by how much a prune may change the policy, and none happens that would do more.
+
+    Two more methods are asked where a trigger has them, both before anything is measured.
+
+    ``measures(step, state) -> bool``: whether it wants its signals at this check. Where it does not, they are None.
     ``can_act(step, mask, state) -> bool``: whether the check can come to an event, whatever its signals are. Where it
     cannot, a GPU trains on beside the check.
 
@@ -82,10 +89,6 @@ class Trigger(Protocol):
         """
 
 
-DEFAULT_SIGNALS = ("rank", "shares")
-"""What a trigger is shown that does not say what it wants."""
-
-
 def wanted_signals(trigger: Trigger) -> tuple[str, ...]:
     """The names of the signals that a trigger wants."""
     return tuple(getattr(trigger, "signals", DEFAULT_SIGNALS))
@@ -96,4 +99,8 @@ def make_trigger(config: HeadsConfig) -> Trigger:
     chosen = config.trigger
     is_name = isinstance(chosen, str) and chosen in TRIGGERS
     found: Trigger = TRIGGERS[chosen](config) if is_name else TRIGGERS.find("trigger", chosen)
+    known = (*DEFAULT_SIGNALS, *OTHER_SIGNALS)
+    wanted = getattr(found, "signals", DEFAULT_SIGNALS)
+    if isinstance(wanted, str) or not set(wanted) <= set(known):
+        raise ValueError(f"trigger {type(found).__name__}: signals must be among {', '.join(known)}; got {wanted!r}")
     return found
