@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from capacity_runs import outcome
 from incrt.capacity.figures import draw_all
 from incrt.capacity.outcomes import read_outcomes, write_outcomes
 from incrt.capacity.plan import load_study
+from incrt.capacity.survival import median_steps
 from incrt.capacity.tables import table_rows
 from incrt.cli import main
 
@@ -77,6 +80,34 @@ def test_a_command_for_a_part_keeps_the_rows_of_the_others(trained: Path) -> Non
         main([*command, "--variants", "nobody"])
 
 
+def test_rows_of_other_settings_are_not_kept(trained: Path, tmp_path: Path) -> None:
+    """What was solved by another standard must not stand beside what is solved by this one."""
+    shutil.copytree(trained / "runs", tmp_path / "runs")
+    (tmp_path / "mine.toml").write_text(STUDY.replace("solved = 0.3", "solved = 9.0"))
+    command = ["capacity", "run", str(tmp_path / "mine.toml"), "--out", str(tmp_path / "runs"), "--device", "cpu"]
+    main([*command, "--variants", "growing"])
+    rows, _ = read_outcomes(tmp_path / "runs/mine")
+    assert [(each.variant, each.solved_at) for each in rows] == [("growing", 500)]
+    main(command)
+    rows, _ = read_outcomes(tmp_path / "runs/mine")
+    assert [each.solved_at for each in rows] == [500, 500]
+
+
+def test_files_that_do_not_fit_each_other_are_refused_before_anything_is_trained(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "runs", tmp_path / "runs")
+    with (tmp_path / "runs/mine/runs.csv").open("a") as file:
+        file.write((tmp_path / "runs/mine/runs.csv").read_text().splitlines()[-1] + "\n")
+    with pytest.raises(ValueError, match=r"3 runs and curves.npz 2; remove both"):
+        read_outcomes(tmp_path / "runs/mine")
+    with pytest.raises(ValueError, match=r"holds no outcomes.*there are some in .*runs/mine"):
+        read_outcomes(tmp_path / "runs")
+
+
+def test_a_run_that_failed_counts_as_never_solved() -> None:
+    failed = [outcome(solved_at=None, steps=90_000, failure="lost", seed=i) for i in range(9)]
+    assert median_steps([*failed, outcome(solved_at=50_000, steps=90_000)]) == math.inf
+
+
 def test_tables_and_figures_are_made_of_the_rows_alone(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["capacity", "show", str(trained / "runs/mine"), "--figures", str(trained / "figures")])
     printed = capsys.readouterr().out
@@ -86,7 +117,7 @@ def test_tables_and_figures_are_made_of_the_rows_alone(trained: Path, capsys: py
 
 
 def test_rows_survive_their_file(tmp_path: Path) -> None:
-    study = load_study("found")
+    study = load_study("recall")
     assert write_outcomes(study, [], tmp_path) == []
     assert read_outcomes(tmp_path)[0] == []
     with pytest.raises(ValueError, match="holds no outcomes"):
@@ -112,5 +143,7 @@ def test_a_variant_is_compared_at_the_same_number_of_channels() -> None:
 
 def test_figures_show_runs_that_never_solve_the_task(tmp_path: Path) -> None:
     runs = [outcome(solved_at=None), dataclasses.replace(outcome(), channels=3)]
+    with pytest.raises(ValueError, match="no run of the study is over"):
+        draw_all([], np.zeros((0, 0, 3), np.float32), tmp_path / "drawn")
     draw_all(runs, np.full((2, 1, 3), 0.5, np.float32), tmp_path / "drawn")
     assert (tmp_path / "drawn/solved.png").stat().st_size > 1000

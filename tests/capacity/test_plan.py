@@ -30,7 +30,7 @@ def declare(folder: Path, text: str) -> str:
 
 def test_the_studies_of_the_library_can_all_be_planned() -> None:
     studies = declared_studies()
-    assert {"steps", "found", "needed", "causes"} <= studies.keys()
+    assert {"recall", "actuators", "needed", "causes"} <= studies.keys()
     for name, study in studies.items():
         plan = study.planned(Path("runs"))
         assert len({run.folder for run in plan}) == len(plan) > 0, name
@@ -50,8 +50,10 @@ def test_a_plan_has_a_run_for_each_channel_count_variant_and_seed(tmp_path: Path
 
 
 def test_seeds_and_channels_of_the_command_take_the_place_of_the_declared(tmp_path: Path) -> None:
-    plan = load_study(declare(tmp_path, DECLARED), seeds=[5], channels=[2]).planned(tmp_path)
-    assert [(run.channels, run.variant, run.seed) for run in plan] == [(2, "growing", 5), (2, "fixed, K = D", 5)]
+    plan = load_study(declare(tmp_path, DECLARED), seeds=[5], channels=[3]).planned(tmp_path)
+    assert [(run.channels, run.variant, run.seed) for run in plan] == [(3, "growing", 5), (3, "fixed, K = D", 5)]
+    with pytest.raises(ValueError, match=r"channels must be among \[1, 3\], got \[2\]"):
+        load_study(declare(tmp_path, DECLARED), channels=[2])
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,13 @@ def test_seeds_and_channels_of_the_command_take_the_place_of_the_declared(tmp_pa
     [
         ('task = "recall"', 'task = "chess"', "task must be one of recall"),
         ("channels = [1, 3]", "channels = [0]", "channels must be a whole number >= 1"),
+        ("channels = [1, 3]", "channels = 2", "channels must be a list, got 2"),
+        ("channels = [1, 3]", "channels = []", "channels must have at least one entry"),
+        ("channels = [1, 3]", "channels = [2, 2]", "must differ"),
+        ('seeds = "0-1"', "seeds = 5", 'seeds must be text such as "200-219", got 5'),
+        ("encoder = { k_max = 4, d_k = 4 }", "encoder = 3", "encoder of common must hold tables"),
+        ("sac = { steps = 3000 }", "sac = { steps = 3000, evaluations = 0 }", "sac.evaluations must be at least 1"),
+        ("growing.heads", '"growing!" = {}\ngrowing.heads', "letters and digits of the variants' names must differ"),
         ('about = "Try."', "", "about must be given"),
         ('about = "Try."', 'about = "Try."\nextra = 1', "unknown key extra"),
         ('about = "Try."', 'about = "Try."\ncompare = "none"', "compare must be one of growing"),
@@ -75,5 +84,5 @@ def test_what_cannot_be_trained_is_refused_by_name(tmp_path: Path, before: str, 
 
 
 def test_a_study_that_there_is_not_is_answered_by_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match=r"accepted: .*found.*steps"):
+    with pytest.raises(ValueError, match=r"accepted: .*causes.*recall"):
         load_study("nothing")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from incrt.config import HeadsConfig
 from incrt.heads.certificates import Evidence, PruneCertificate, PruneMeasures
 from incrt.heads.check import Check, HeadsState, Measured, Watched, check_run, check_runs
-from incrt.heads.triggers import Decision, PaperTrigger, Signals
+from incrt.heads.triggers import Decision, PaperTrigger, Signals, make_trigger
 
 
 class Answers:
@@ -193,16 +193,18 @@ def moving(jump: float) -> Evidence:
 
 
 PRUNE = (Decision("prune", "can go", 1, 0), {"pruned": 1})
+AGAIN = (Decision("noop", "nothing else"), {"pruned": 0, "counts": 3})
+"""What a trigger answers that is asked once more."""
 TWO = HeadsState((True, True, False), state={"pruned": 0})
 
 
 @pytest.mark.parametrize("promised", [0.2501, math.nan, math.inf])
 def test_a_prune_whose_certificate_would_not_hold_does_not_happen(promised: float) -> None:
     acted: list[Any] = []
-    run = Watched(Modest(PRUNE), TWO)
+    trigger = Modest(PRUNE, AGAIN)
     found, after = check_run(
         10,
-        run,
+        Watched(trigger, TWO),
         lambda: Measured(None, [0.5, 0.5, 0.0], {"residual": 0.5, "worth": [0.1, 0.2, 0.0]}),
         lambda _: weighing(promised),
         acted.append,  # type: ignore[arg-type]
@@ -212,10 +214,62 @@ def test_a_prune_whose_certificate_would_not_hold_does_not_happen(promised: floa
     words = f"no prune of head 1, the policy would move by {promised:.3g}, more than 0.25: can go"
     assert found.decision.reason == words
     assert found.certificate is None
-    assert after == HeadsState((True, True, False), 10, {"pruned": 0})  # the trigger remembers nothing of it
+    assert [signals.may_prune for signals, _ in trigger.seen] == [True, False]  # it is asked once more
+    assert after == HeadsState((True, True, False), 10, {"pruned": 0, "counts": 3})
     line = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert (line["action"], line["k"], line["residual"], line["worth"]) == ("noop", 2, 0.5, [0.1, 0.2, 0.0])
     assert "promised" not in line
+
+
+def test_a_trigger_that_insists_on_a_prune_is_left_as_it_was() -> None:
+    measured = Measured(None, [0.5, 0.5, 0.0], {"residual": 0.5, "worth": [0.1, 0.2, 0.0]})
+    found, after = check_run(
+        10, Watched(Modest(PRUNE, PRUNE), TWO), lambda: measured, lambda _: weighing(1.0), lambda _: moving(0.0)
+    )
+    assert found.decision.action == "noop"
+    assert after == HeadsState((True, True, False), 10, {"pruned": 0})
+
+
+@pytest.mark.parametrize("name", ["earned", "paper", "importance"])
+def test_growth_goes_on_where_every_prune_is_refused(name: str) -> None:
+    """A rule that starts its counts anew at each refusal would never grow again."""
+    config = HeadsConfig(trigger=name, check_every=500, grace=500, k_min=1)
+    state, grown_at = HeadsState((True, True, False, False)), []
+    for step in range(500, 20_001, 500):
+        # First little is left and a head is useless, then much is left.
+        left = 0.01 if step < 6000 else 0.5
+        more = {"residual": left, "spread": 1.0, "worth": [0.0] * 4, "removal_jumps": [0.0] * 4}
+        more["importance"] = [0.0, 1.0, 0.0, 0.0]
+        rank = 1.0 if step < 6000 else 9.0
+        found, state = check_run(
+            step,
+            Watched(make_trigger(config), state),
+            lambda rank=rank, more=more: Measured(rank, [1e-9, 1 - 1e-9, 0.0, 0.0], more),  # type: ignore[misc]
+            lambda _: weighing(math.nan, norms=np.ones(4)),
+            lambda _: Evidence({"policy": np.zeros(1)}, {"policy": np.zeros(1)}, np.zeros(2)),
+        )
+        assert found.decision.action != "prune"
+        if found.decision.action == "grow":
+            grown_at.append(step)
+            break
+    assert grown_at
+
+
+def weigh_one(decision: Decision) -> PruneMeasures:
+    return weigh_none({0: decision})[0]
+
+
+def act_one(decision: Decision) -> Evidence:
+    return act_all({0: decision})[0]
+
+
+@pytest.mark.parametrize("name", ["residual", "worth"])
+def test_a_signal_that_is_not_finite_is_refused_by_name(name: str) -> None:
+    more: dict[str, Any] = {"residual": 0.5, "worth": [0.1, 0.2, math.nan]}  # of an inactive head it does not matter
+    check_run(10, Watched(Modest(GROW), TWO), lambda: Measured(None, [0.5, 0.5, 0.0], more), weigh_one, act_one)
+    more[name] = math.nan if name == "residual" else [math.nan, 0.2, 0.0]
+    with pytest.raises(ValueError, match=f"{name}( of head 0)? must be a number"):
+        check_run(10, Watched(Modest(GROW), TWO), lambda: Measured(None, [0.5, 0.5, 0.0], more), weigh_one, act_one)
 
 
 def test_a_prune_that_may_happen_has_what_was_promised_and_what_came_in_its_line() -> None:
@@ -249,6 +303,7 @@ def test_a_prune_that_may_happen_has_what_was_promised_and_what_came_in_its_line
         "limit": 0.25,
         "bound": 0.25,
         "premise_holds": None,
+        "actor_head": 0,
         "holds": True,
         "bound_local": 1.0,
         "holds_local": True,
@@ -277,13 +332,14 @@ def test_the_papers_rule_does_not_prune_what_would_move_the_policy_beyond_its_bo
             lambda _: moving(jump),  # noqa: B023
         )
         assert found.decision.action == expected
-        assert (after.state is None) == (expected == "noop")
+        # Where it does not happen the rule goes on counting.
+        assert after.state["prune_counts"] == [0, 0 if expected == "prune" else 1, 0]
 
 
 def test_a_growth_and_the_prunes_of_other_runs_go_on_where_one_is_refused() -> None:
     runs = {
         1: Watched(Modest((Decision("grow", "more"), "grown")), TWO),
-        2: Watched(Modest(PRUNE), TWO),
+        2: Watched(Modest(PRUNE, AGAIN), TWO),
         3: Watched(Modest(PRUNE), TWO),
     }
     happened: list[Mapping[int, Decision]] = []
@@ -305,7 +361,7 @@ def test_a_growth_and_the_prunes_of_other_runs_go_on_where_one_is_refused() -> N
         2: ("noop", 2),
         3: ("prune", 1),
     }
-    assert {i: state.state for i, (_, state) in found.items()} == {1: "grown", 2: {"pruned": 0}, 3: {"pruned": 1}}
+    assert {i: state.state for i, (_, state) in found.items()} == {1: "grown", 2: AGAIN[1], 3: {"pruned": 1}}
 
 
 def test_nothing_is_done_where_every_prune_is_refused() -> None:
@@ -314,7 +370,7 @@ def test_nothing_is_done_where_every_prune_is_refused() -> None:
 
     found = check_runs(
         10,
-        {0: Watched(Modest(PRUNE), TWO)},
+        {0: Watched(Modest(PRUNE, AGAIN), TWO)},
         lambda wanted: dict.fromkeys(wanted, Measured(None, [0.5, 0.5, 0.0])),
         lambda _: {0: weighing(1.0)},
         act,

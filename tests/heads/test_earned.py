@@ -60,7 +60,7 @@ def test_without_a_signal_it_refuses_to_decide(missing: str) -> None:
 def test_it_grows_where_much_is_left_that_does_not_fall() -> None:
     checks = driven([0.5] * 6, TWO_OF_THREE)
     assert actions(checks) == ["noop"] * 5 + ["grow"]
-    assert checks[4][1].reason == "0.500 left, too few checks since the latest growth"
+    assert checks[4][1].reason == "0.500 left now; check 5 of 6 since the start or the latest growth"
     assert checks[5][1] == Decision("grow", "0.500 left > 0.02")
     assert checks[5][2] == {"spread": 1.0, "left": [], "last_event": 3000, "has_pruned": False, "regrown": 0}
 

@@ -374,5 +374,11 @@ def test_a_run_of_earned_growth_with_too_many_growths_is_told() -> None:
     found = conclude(trigger, [True] * 7, [], [1 / 7] * 7, many)
     assert found.growth_limit == 6
     assert found.growth_holds
-    beyond = conclude(trigger, [True] * 7, [], [1 / 7] * 7, [*many, cut(600, 0.01), cut(601, 0.01), *many[:2]])
+    beyond = conclude(
+        trigger,
+        [True] * 7,
+        [],
+        [1 / 7] * 7,
+        [*many, *(dataclasses.replace(cut(600 + i, 0.01), limit=0.05) for i in (0, 1)), *many[:2]],
+    )
     assert (beyond.growth_limit, beyond.grows, beyond.growth_holds) == (6, 8, False)

@@ -86,7 +86,7 @@ def test_a_check_waits_for_something_to_be_learned(tmp_path: Path) -> None:
     waits = [check.reason for check in (each.decision for each in model.runtime_heads.checks)]
     measured = [check.step for check in model.runtime_heads.checks if check.rank is not None]
     assert measured == [50, 90]  # once a rollout, after it was learned from
-    assert waits.count("nothing was learned since the latest check that measured") == 10
+    assert waits.count("nothing was learned since the latest check that asked") == 10
     assert [check.decision.action for check in model.runtime_heads.checks if check.rank is not None] == ["grow", "grow"]
 
 

@@ -33,9 +33,10 @@ from incrt.engine.replay import Batch as EngineBatch
 from incrt.heads.attention import Heads, outputs_without_each, soft_init
 from incrt.heads.encoders import make_encoder
 from incrt.heads.triggers import Decision, Signals
+from incrt.heads.triggers.base import OTHER_SIGNALS
 from incrt.sb3 import signals
 from incrt.sb3.networks import Networks
-from incrt.sb3.signals import OF_REPLAY, Batch, own_draws, own_target
+from incrt.sb3.signals import Batch, own_draws, own_target
 
 rng = np.random.default_rng(0)
 BATCH = 32
@@ -145,7 +146,7 @@ def test_the_target_is_what_the_algorithm_itself_learns(name: str, monkeypatch: 
 class Curious:
     """Wants to know everything and does nothing."""
 
-    signals = ("rank", "shares", *OF_REPLAY)
+    signals = ("rank", "shares", *OTHER_SIGNALS)
 
     def __init__(self) -> None:
         self.shown: list[Signals] = []
@@ -165,7 +166,7 @@ def test_measuring_everything_disturbs_nothing(name: str, tmp_path: Path) -> Non
     assert len(trigger.shown) == 4
     for shown in trigger.shown:
         found = shown.others()
-        assert found.keys() == set(OF_REPLAY)
+        assert found.keys() == set(OTHER_SIGNALS)
         assert all(np.all(np.isfinite(value)) for value in found.values())
         assert found["residual"] > 0 < found["spread"]
         assert sum(found["importance"]) == pytest.approx(1, rel=1e-4)

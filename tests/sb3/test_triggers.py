@@ -254,7 +254,7 @@ def test_a_model_that_was_loaded_without_its_replay_waits_for_some(tmp_path: Pat
     found.learn(10, callback=grower(tmp_path, trigger="earned", check_every=1), reset_num_timesteps=False)
     reasons = [check.decision.reason for check in found.runtime_heads.checks]
     assert reasons[1] == "replay is empty"
-    assert "left, too few checks" in reasons[2]
+    assert "left now; check 2 of 6" in reasons[2]
 
 
 def test_policies_in_which_heads_make_no_sense_are_refused(tmp_path: Path) -> None:

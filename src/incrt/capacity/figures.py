@@ -14,14 +14,15 @@ from matplotlib.figure import Figure
 from incrt.capacity.outcomes import Outcome
 from incrt.capacity.survival import survival
 from incrt.report.figures.style import COLOURS, GREY, MARKERS, STYLE
+from incrt.tasks.events import VALUE_VARIANCE
 
 Curves = npt.NDArray[np.float32]
-_KNOWING_NOTHING = 1 / 3
-"""Squared error a channel of recall's action 0."""
 
 
 def draw_all(outcomes: Sequence[Outcome], curves: Curves, folder: Path) -> None:
     """Write every figure that the outcomes allow into a folder."""
+    if not outcomes:
+        raise ValueError("there is nothing to draw: no run of the study is over yet")
     folder.mkdir(parents=True, exist_ok=True)
     with rc_context(STYLE):
         for name, figure in (
@@ -47,6 +48,7 @@ def draw_found(outcomes: Sequence[Outcome]) -> Figure:
         axes.plot(x, y, MARKERS[place % 7], color=COLOURS[place % 7], ms=3.5, alpha=0.7, mew=0, label=variant)
     axes.set(xlabel="heads needed, D", ylabel="heads found, K at the end", xticks=channels)
     axes.set_ylim(0, None)
+    axes.yaxis.get_major_locator().set_params(integer=True)
     axes.legend(fontsize=7)
     return figure
 
@@ -75,12 +77,13 @@ def draw_errors(outcomes: Sequence[Outcome], curves: Curves) -> Figure:
 
     def draw(axes: Axes, rows: Sequence[int], colour: str, variant: str) -> None:
         found = curves[rows]
+        found = found[:, ~np.all(np.isnan(found[:, :, 0]), axis=0)]  # runs of other variants may be longer
         steps = np.nanmax(found[:, :, 0], axis=0) / 1000
         low, middle, high = np.nanpercentile(found[:, :, 1], [25, 50, 75], axis=0)
         axes.plot(steps, middle, color=colour, label=variant)
         axes.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.set_yscale("log")
-        axes.axhline(_KNOWING_NOTHING, color=GREY, linewidth=0.8, linestyle=":")
+        axes.axhline(VALUE_VARIANCE, color=GREY, linewidth=0.8, linestyle=":")
 
     return _panels(outcomes, draw, "squared error a channel")
 
@@ -96,7 +99,8 @@ def _panels(outcomes: Sequence[Outcome], draw: Callable[[Axes, Sequence[int], st
                 draw(axes, rows, COLOURS[place % 7], variant)
         axes.set(title=f"D = {number}", xlabel="thousand steps")
     panels[0].set_ylabel(label)
-    panels[-1].legend(fontsize=7)
+    known = {name: handle for axes in panels for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(known.values(), known.keys(), fontsize=7, loc="outside lower center", ncols=len(known))
     return figure
 
 

@@ -31,13 +31,15 @@ class Outcome:
     """D."""
     variant: str
     seed: int
+    settings: str
+    """Stands for all that decides the runs of the variant, but for the seed: rows of other settings are not kept."""
     steps: int
+    """As planned; a run that failed before has not solved the task by then."""
     solved_at: int | None
     """Step of the first evaluation with an error a channel below the study's; None if there was none."""
     final_error: float | None
     """Squared error a channel, mean of the last evaluations; None for a run that ended before its time."""
     k_end: int
-    k_most: int
     grows: int
     prunes: int
     held: int
@@ -72,11 +74,11 @@ def read_outcome(study: CapacityStudy, run: PlannedRun) -> tuple[Outcome, npt.ND
         channels=run.channels,
         variant=run.variant,
         seed=run.seed,
-        steps=int(concluded["steps"]),
+        settings=run.settings,
+        steps=config.sac.steps,
         solved_at=int(solved[0, 0]) if len(solved) else None,
         final_error=None if failure else float(np.mean(curve[-_FINAL:, 1])),
         k_end=int(concluded["heads"]),
-        k_most=int(curve[:, 2].max()) if len(curve) else fixed,
         grows=len(events) - len(prunes),
         prunes=len(prunes),
         held=sum(each["holds"] for each in events),
@@ -88,10 +90,18 @@ def read_outcome(study: CapacityStudy, run: PlannedRun) -> tuple[Outcome, npt.ND
 
 def write_outcomes(study: CapacityStudy, planned: Iterable[PlannedRun], folder: Path) -> list[Outcome]:
     """Rows and curves of all runs that are over, kept as files in a folder beside those of other runs of the study."""
-    found = [read_outcome(study, run) for run in planned if is_over(run.folder)]
-    now = {_key(row) for row, _ in found}
+    plan = list(planned)
+    found = [read_outcome(study, run) for run in plan if is_over(run.folder)]
+    now = {(run.channels, run.variant, run.seed) for run in plan}
     kept = list(zip(*read_outcomes(folder), strict=True)) if (folder / ROWS).exists() else []
-    before = [(row, curve) for row, curve in kept if _key(row) not in now]
+    before_channels = sorted({row.channels for row, _ in kept})
+    settings = {(run.channels, run.variant): run.settings for run in study.planned(folder, before_channels)}
+    before = [
+        (row, curve)
+        for row, curve in kept
+        if settings.get((row.channels, row.variant)) == row.settings
+        and (row.channels, row.variant, row.seed) not in now
+    ]
     found = sorted([*before, *found], key=lambda each: each[0].channels)  # which keeps the order of variants
     rows, curves = [row for row, _ in found], [curve for _, curve in found]
     text = io.StringIO()
@@ -99,12 +109,12 @@ def write_outcomes(study: CapacityStudy, planned: Iterable[PlannedRun], folder: 
     writer.writeheader()
     writer.writerows(map(_as_text, rows))
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / ROWS, text.getvalue().encode())
     longest = max(map(len, curves), default=0)
     padded = [np.pad(curve, ((0, longest - len(curve)), (0, 0)), constant_values=np.nan) for curve in curves]
     packed = io.BytesIO()
     np.savez_compressed(packed, curves=np.array(padded, np.float32).reshape(len(found), longest, 3))
     write_whole(folder / CURVES, packed.getvalue())
+    write_whole(folder / ROWS, text.getvalue().encode())
     return rows
 
 
@@ -116,12 +126,13 @@ def read_outcomes(folder: Path) -> tuple[list[Outcome], npt.NDArray[np.float32]]
         with np.load(folder / CURVES) as kept:
             curves = kept["curves"]
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder} holds no outcomes of a capacity study: {error}") from None
+        inside = ", ".join(sorted(str(each.parent) for each in folder.glob(f"*/{ROWS}")))
+        hint = f"; there are some in {inside}" if inside else ""
+        raise ValueError(f"{folder} holds no outcomes of a capacity study: {error}{hint}") from None
+    if len(rows) != len(curves):
+        both = f"{ROWS} has {len(rows)} runs and {CURVES} {len(curves)}"
+        raise ValueError(f"{folder}: {both}; remove both, and incrt capacity run makes them anew")
     return rows, curves
-
-
-def _key(row: Outcome) -> tuple[int, str, int]:
-    return row.channels, row.variant, row.seed
 
 
 def _as_text(row: Outcome) -> dict[str, Any]:

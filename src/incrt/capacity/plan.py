@@ -30,6 +30,7 @@ from incrt.config import EncoderConfig, HeadsConfig, SacConfig, parse_seeds
 from incrt.config.rules import COUNT, POSITIVE, one_of
 from incrt.engine.progress import Run
 from incrt.engine.training import Job
+from incrt.storage.json import checksum
 from incrt.tasks.actuators import actuators_task
 from incrt.tasks.recall import recall_task
 
@@ -52,7 +53,16 @@ class PlannedRun:
     variant: str
     channels: int
     seed: int
+    solved: float
+    """Error a channel below which the task is solved."""
     job: Job
+
+    @property
+    def settings(self) -> str:
+        """Stands for all that decides its row, but for the seed."""
+        run = self.job.run
+        parts = {name: getattr(run, name).to_json() for name in ("encoder", "heads", "sac")}
+        return checksum({**self.job.about, "solved": self.solved, **parts})[:10]
 
     @property
     def horizon(self) -> int:
@@ -81,11 +91,11 @@ class CapacityStudy:
     common: Mapping[str, Mapping[str, Any]]
     variants: Mapping[str, Mapping[str, Mapping[str, Any]]]
 
-    def planned(self, folder: Path) -> list[PlannedRun]:
-        """All runs, kept below a folder."""
+    def planned(self, folder: Path, channels: Sequence[int] | None = None) -> list[PlannedRun]:
+        """All runs, kept below a folder; with other numbers of channels if they are given."""
         return [
-            self._run(folder, variant, channels, seed)
-            for channels in self.channels
+            self._run(folder, variant, number, seed)
+            for number in (self.channels if channels is None else channels)
             for variant in self.variants
             for seed in self.seeds[variant]
         ]
@@ -96,6 +106,8 @@ class CapacityStudy:
         encoder = dict(parts.get("encoder", {}))
         if encoder.get("k_init") == "D":
             encoder["k_init"] = channels
+        if parts.get("sac", {}).get("evaluations") == 0:
+            raise ValueError("sac.evaluations must be at least 1: errors are those of evaluations")
         sac = {"gamma": 0.01, "evaluations": _EVALUATIONS, **parts.get("sac", {})}
         try:
             environment, params = TASKS[self.task](channels, **task)
@@ -112,7 +124,7 @@ class CapacityStudy:
             raise ValueError(f"variant {variant!r}, {channels} channels: {error}") from None
         place = folder / self.name / f"D{channels}" / re.sub(r"\W+", "-", variant).strip("-") / f"seed-{seed}"
         about = {"capacity": {"task": self.task, "channels": channels, **task}}
-        return PlannedRun(variant, channels, seed, Job(run, place, about))
+        return PlannedRun(variant, channels, seed, self.solved, Job(run, place, about))
 
 
 def declared_studies() -> dict[str, CapacityStudy]:
@@ -128,24 +140,44 @@ def load_study(name: str, seeds: Sequence[int] | None = None, channels: Sequence
         raise ValueError(f"there is no capacity study {name!r}; accepted: {known}, or a file that ends in .toml")
     try:
         study = _build(path.stem, tomllib.loads(path.read_text()), seeds, channels)
-        study.planned(Path())  # all settings are checked
+        _check_folders([run.folder for run in study.planned(Path())])  # and with them all settings
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError) as error:
         raise ValueError(f"capacity study {name}: {error}") from None
     return study
 
 
-def _build(
-    name: str, declared: Mapping[str, Any], seeds: Sequence[int] | None, channels: Sequence[int] | None
-) -> CapacityStudy:
+def _check_folders(folders: Sequence[Path]) -> None:
+    if len(set(folders)) < len(folders):
+        raise ValueError("channels, seeds and the letters and digits of the variants' names must differ")
+
+
+def _check_form(declared: Mapping[str, Any]) -> None:
+    """Refuse unknown and missing keys, and values of another kind."""
     if unknown := sorted(declared.keys() - set(_KEYS)):
         raise ValueError(f"unknown key {', '.join(unknown)}; accepted: {', '.join(_KEYS)}")
     if missing := [key for key in _NEEDED if key not in declared]:
         raise ValueError(f"{', '.join(missing)} must be given")
+    for key, kind in (("channels", list), ("seeds", str), ("variants", dict)):
+        if not isinstance(declared[key], kind):
+            words = {list: "a list", str: 'text such as "200-219"', dict: "tables"}[kind]
+            raise ValueError(f"{key} must be {words}, got {declared[key]!r}")
+    if not declared["channels"]:
+        raise ValueError("channels must have at least one entry")
+
+
+def _build(
+    name: str, declared: Mapping[str, Any], seeds: Sequence[int] | None, channels: Sequence[int] | None
+) -> CapacityStudy:
+    _check_form(declared)
+    if others := [each for each in channels or () if each not in declared["channels"]]:
+        raise ValueError(f"channels must be among {declared['channels']}, got {others}")
     variants = {variant: dict(_table(variant, parts)) for variant, parts in declared["variants"].items()}
     own_seeds = {variant: parts.pop("seeds", declared["seeds"]) for variant, parts in variants.items()}
     for where, parts in (("common", _table("common", declared.get("common", {}))), *variants.items()):
         if unknown := sorted(parts.keys() - {"task", *_PARTS}):
             raise ValueError(f"{where} has an unknown part {', '.join(unknown)}; accepted: task, {', '.join(_PARTS)}")
+        for part, fields in parts.items():
+            _table(f"{part} of {where}", fields)
     if not variants:
         raise ValueError("variants must have at least one entry")
     compare = declared.get("compare")

@@ -16,7 +16,7 @@ _LEVEL = 0.95
 class Ratio(NamedTuple):
     """How many times as many steps one variant takes as the other, by medians, with a bootstrap interval.
 
-    Infinite where fewer than half of the one solve the task, None where that is so of the other.
+    Infinite where the one has no median, since too few of its runs solve the task; None where the other has none.
     """
 
     value: float | None

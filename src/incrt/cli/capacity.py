@@ -38,7 +38,7 @@ class RunCapacity:
     variants: tuple[str, ...] | None = None
     """Only these variants, by their names; all if not given."""
     seeds: str | None = None
-    """Only these seeds, such as 200-219; each variant's own if not given."""
+    """These seeds for every variant, such as 200-219; each variant's own if not given."""
     device: Annotated[str, DEVICE] = "auto"
     """Where to train; auto takes a GPU if there is one."""
     cores: int | None = None
@@ -48,7 +48,7 @@ class RunCapacity:
 
     def run(self) -> None:
         """Train, and print the table."""
-        from incrt.capacity.outcomes import write_outcomes
+        from incrt.capacity.outcomes import ROWS, read_outcomes, write_outcomes
         from incrt.capacity.plan import load_study
         from incrt.capacity.tables import table_rows
 
@@ -58,6 +58,8 @@ class RunCapacity:
         if unknown := sorted(set(self.variants or ()) - set(study.variants)):
             raise ValueError(f"variants must be among {', '.join(study.variants)}; got {', '.join(unknown)}")
         plan = [run for run in study.planned(self.out) if run.variant in (self.variants or study.variants)]
+        if (self.out / study.name / ROWS).exists():
+            read_outcomes(self.out / study.name)  # what cannot be read is said before anything is trained
         keep_compiled()
         with Display([run.folder for run in plan], log, tensorboard=False) as display, until_signalled(say_stopping):
             jobs = [run.job for run in plan]
@@ -80,7 +82,7 @@ class ShowCapacity:
     folder: Annotated[Path, tyro.conf.Positional]
     """The folder of the study, with runs.csv and curves.npz in it: OUT/STUDY of incrt capacity run."""
     compare: str | None = None
-    """The variant that the others are compared with; the study's own if not given."""
+    """The variant that the others are compared with; if not given that of the library's study of this name, or none."""
     figures: Path | None = None
     """Also draw K found against D, the runs that have solved the task against steps, and the errors, into here."""
     json: bool = False
@@ -142,10 +144,10 @@ def print_tables(title: str, rows: Sequence[dict[str, Any]]) -> None:
     )
     soon = new_table(f"{title}: how soon", ("D", "variant", "solved", "steps", "times", "p", "error"), caption)
     caption = (
-        "K: at the end; = D and +-1: runs that end with D heads, or at most one more or less; held: events whose "
+        "K: at the end; K = D and +-1: runs that end with D heads, or at most one more or less; held: events whose "
         "certificate holds; jump: the policy's largest at a prune"
     )
-    headings = ("D", "variant", "K", "= D", "+-1", "grown", "pruned", "held", "jump")
+    headings = ("D", "variant", "K", "K = D", "+-1", "grown", "pruned", "held", "jump")
     heads = new_table(f"{title}: how many heads", headings, caption)
     for table in (soon, heads):
         table.columns[1].justify = "left"
@@ -156,8 +158,12 @@ def print_tables(title: str, rows: Sequence[dict[str, Any]]) -> None:
         error = "" if row["error"] is None else f"{row['error']:.4f}"
         failed = f", {row['failed']} failed" if row["failed"] else ""
         soon.add_row(*about, f"{row['solved']}/{row['n']}{failed}", steps, _times(row), p, error)
+        jump = f"{row['largest_jump']:.3f}" if row["prunes"] else ""
         counts = [str(row[name]) for name in ("exactly_d", "within_one", "grows", "prunes")]
-        heads.add_row(*about, row["k"], *counts, f"{row['held']}/{row['events']}", f"{row['largest_jump']:.3f}")
+        heads.add_row(*about, row["k"], *counts, f"{row['held']}/{row['events']}", jump)
+    if not rows:
+        log.print("no run is over yet")
+        return
     console = Console()
     console.print(soon)
     console.print(heads)

@@ -33,8 +33,9 @@ _BLAS_LIMITED = threading.Lock()
 
 
 _ONE_CHECK = threading.Lock()
-"""Two threads that run the programs of checks at once can lock up: each waits for a thread of XLA's CPU client that the
-other one keeps, as both do with singular values. Training programs do not wait like that."""
+"""On two cores two checks once waited for each other for ever: each for a thread of XLA's CPU client that the other one
+kept, in LAPACK. Their programs call no LAPACK any more (a test looks); that they take turns is a second safeguard, and
+costs nothing where each has its own core for most of the time."""
 
 
 class Stack:
@@ -107,8 +108,13 @@ class Stack:
         ``metrics`` are those of the stretch before it, which triggers are shown too. A run whose trigger answers what
         makes no sense does not go on; the others do.
         """
-        # Heads whose output is not finite end the run at its next action.
-        runs = {i: run for i, run in self._watched(metrics).items() if np.all(np.isfinite(seen.shares[i]))}
+        # Heads whose output is not finite end the run at its next action, and there is nothing to decide before.
+        measured = (seen.shares, *seen.signals.values())
+        runs = {
+            i: run
+            for i, run in self._watched(metrics).items()
+            if all(np.all(np.isfinite(each[i])) for each in measured)
+        }
         checks: dict[int, Check] = {}
 
         def refuse(i: int, error: ValueError) -> None:
@@ -205,7 +211,16 @@ class Stack:
 def look_alone(run: Run, state: RunState) -> Look:
     """What a check of one run is shown, by the program that checks of one run have."""
     found: Look = one(
-        jax.device_get(_look(run.program(), shaping(run.heads, run.sac), 1, stacked([run.params]), stacked([state]))), 0
+        jax.device_get(
+            _look(
+                run.program(),
+                shaping(run.heads, run.sac)._replace(evaluations=0),
+                1,
+                stacked([run.params]),
+                stacked([state]),
+            )
+        ),
+        0,
     )
     return found
 

@@ -148,6 +148,8 @@ def measure_prune(
         left = _block_without(policy, mask, head, contexts) if after is None else _block(after, mask, contexts)
         change = _downstream(policy, left) - _downstream(policy, block)
         slopes = jax.vmap(jax.jacrev(lambda x: _downstream(policy, x)))(block)
+        upper = lipschitz_upper(policy, block, block - left)
+        local = jnp.max(spectral_norm(slopes))
     jumps = jnp.linalg.norm(change, axis=-1)
     return PruneMeasures(
         k=jnp.sum(mask),
@@ -155,8 +157,8 @@ def measure_prune(
         jump=jnp.mean(jumps),
         worst_jump=jnp.max(jumps),
         norms=jnp.mean(jnp.linalg.norm(each, axis=-1), axis=0),
-        lipschitz_upper=lipschitz_upper(policy, block, block - left),
-        lipschitz_local=jnp.max(spectral_norm(slopes)),
+        lipschitz_upper=upper,
+        lipschitz_local=local,
     )
 
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from incrt.config import HeadsConfig
-from incrt.config.rules import COUNT, INDEX, NON_NEGATIVE
+from incrt.config.rules import ANY, COUNT, INDEX, NON_NEGATIVE
 from incrt.heads import certificates
 from incrt.heads.certificates import (
     Certificate,
@@ -109,8 +109,9 @@ class Watched:
         mask, k = self.heads_state.mask, self.heads_state.k
         rank, shares = _known(mask, measured)
         wanted = () if measured is None else wanted_signals(self.trigger)
-        more = {name: _as_signal(measured.more[name]) for name in wanted if measured and name in measured.more}
-        return Signals(step, k, mask, rank, shares, self.losses, self.returns, self.reward, **more)
+        known = {} if measured is None else measured.more
+        more = {name: _as_signal(name, known[name], mask) for name in wanted if name in known}
+        return Signals(step, k, mask, rank, shares, self.losses, self.returns, reward=self.reward, **more)
 
     def decide(self, signals: Signals) -> tuple[Decision, Any]:
         """What its trigger makes of a check, the state as JSON gives it back; what makes no sense is refused."""
@@ -193,8 +194,11 @@ def _known(mask: Sequence[bool], measured: Measured | None) -> tuple[float | Non
     return None if measured.rank is None else NON_NEGATIVE("rank", measured.rank), shares
 
 
-def _as_signal(value: Any) -> Any:
-    return tuple(map(float, value)) if isinstance(value, Sequence) else float(value)
+def _as_signal(name: str, value: Any, mask: Sequence[bool]) -> Any:
+    """A signal as Python numbers; one that is not finite is refused by name. Those of inactive heads are 0."""
+    if not isinstance(value, Sequence):
+        return ANY(name, value)
+    return tuple(ANY(f"{name} of head {i}", each) if mask[i] else 0.0 for i, each in enumerate(value))
 
 
 class Check(NamedTuple):
@@ -227,6 +231,8 @@ class Check(NamedTuple):
             "shares": self.shares,
         }
         entry |= self.more
+        if self.decision.action == "prune" and self.decision.actor_head is not None:
+            entry["actor_head"] = self.decision.actor_head
         return entry if self.certificate is None else {**entry, **certificates.to_json(self.certificate)}
 
     def figures(self) -> dict[str, float]:
@@ -290,7 +296,7 @@ def check_runs(
             del left[i]
     shown = of_each(lambda i, run: run.signals(step, measured.get(i)))
     decided = of_each(lambda i, run: run.decide(shown[i]))
-    promises = _promise(step, runs, decided, weigh)
+    promises = _promise(step, runs, shown, decided, weigh)
     events = {i: decision for i, (decision, _) in decided.items() if decision.head is not None}
     evidence = act(events) if events else {}
     found = {}
@@ -320,9 +326,13 @@ def check_run(
 
 
 def _promise(
-    step: int, runs: Mapping[int, Watched], decided: dict[int, tuple[Decision, Any]], weigh: Weigh
+    step: int,
+    runs: Mapping[int, Watched],
+    shown: Mapping[int, Signals],
+    decided: dict[int, tuple[Decision, Any]],
+    weigh: Weigh,
 ) -> dict[int, PruneCertificate]:
-    """The certificates of the prunes that may happen. The others are taken back, as if they had not been decided."""
+    """The certificates of the prunes that may happen. Instead of the others the trigger decides once more."""
     prunes = {i: decision for i, (decision, _) in decided.items() if decision.action == "prune"}
     promises = {}
     weighed = weigh(prunes) if prunes else {}
@@ -339,7 +349,10 @@ def _promise(
         else:
             least = "and no bound is known" if math.isnan(promise.bound) else f"more than {promise.bound:.3g}"
             words = f"the policy would move by {promise.jump:.3g}, {least}: {decision.reason}"
-            decided[i] = Decision("noop", f"no prune of head {decision.head}, {words}"), runs[i].heads_state.state
+            words = f"no prune of head {decision.head}, {words}"
+            again, state = runs[i].decide(dataclasses.replace(shown[i], may_prune=False))
+            # A trigger of one's own may not look whether it may prune.
+            decided[i] = Decision("noop", words), state if again.action == "noop" else runs[i].heads_state.state
     return promises
 
 

@@ -161,7 +161,8 @@ def conclude(
         prune_limit=None,
         certificates_held=sum(each.holds for each in certificates),
     )
-    if isinstance(trigger, EarnedTrigger):
+    of_earned = all(each.limit is not None for each in certificates if isinstance(each, PruneCertificate))
+    if type(trigger) is EarnedTrigger and of_earned:
         return dataclasses.replace(found, **_promised_by_earned(trigger.config, found, len(mask)))
     by_another = any(isinstance(each, PruneCertificate) and each.threshold is None for each in certificates)
     if type(trigger) is not PaperTrigger or by_another:  # of other rules the paper promises nothing

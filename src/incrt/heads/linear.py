@@ -14,18 +14,27 @@ _TINY = 1e-30
 
 
 def inverse(matrix: jax.Array) -> jax.Array:
-    """The inverse of a symmetric positive definite matrix, by the sweep operator (Gauss and Jordan's elimination)."""
+    """The inverse of a symmetric positive definite matrix, by Cholesky's factors.
+
+    Elimination without them (the sweep operator) loses ten times as many digits where the matrix is nearly singular, as
+    it is where heads read fewer things than they have dimensions.
+    """
     size = matrix.shape[-1]
+    places = jnp.arange(size)
 
-    def sweep(k: jax.Array, a: jax.Array) -> jax.Array:
-        pivot, row = a[k, k], a[k] / a[k, k]
-        here = jnp.arange(size) == k
-        swept = a - a[:, k, None] * row
-        swept = jnp.where(here[:, None], row, jnp.where(here, row[:, None], swept))
-        return jnp.where(here[:, None] & here, -1 / pivot, swept)
+    def factor(k: jax.Array, state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        left, lower = state
+        column = jnp.where(places >= k, left[:, k] / jnp.sqrt(left[k, k]), 0)
+        return left - column[:, None] * column, lower.at[:, k].set(column)
 
-    swept: jax.Array = jax.lax.fori_loop(0, size, sweep, matrix)
-    return -swept
+    def solve(k: jax.Array, found: jax.Array) -> jax.Array:
+        row = (jnp.where(places == k, 1.0, 0.0) - jnp.where(places < k, lower[k], 0) @ found) / lower[k, k]
+        return found.at[k].set(row)
+
+    with jax.default_matmul_precision("highest"):
+        _, lower = jax.lax.fori_loop(0, size, factor, (matrix, jnp.zeros_like(matrix)))
+        inverted: jax.Array = jax.lax.fori_loop(0, size, solve, jnp.zeros_like(matrix))
+        return inverted.T @ inverted
 
 
 def spectral_norm(matrix: jax.Array) -> jax.Array:

@@ -22,8 +22,9 @@ from incrt.heads.certificates import Certificate, Evidence, PruneMeasures
 from incrt.heads.check import Check, HeadsState, Measured, Watched, check_run, first_heads
 from incrt.heads.rank import effective_rank
 from incrt.heads.triggers import Decision, EarnedTrigger, make_trigger, wanted_signals
+from incrt.heads.triggers.base import OTHER_SIGNALS
 from incrt.sb3.networks import Networks
-from incrt.sb3.signals import OF_REPLAY, measure_signals
+from incrt.sb3.signals import measure_signals
 from incrt.storage.atomic import write_whole
 from incrt.storage.json import finite
 
@@ -157,7 +158,7 @@ class RuntimeHeads(BaseCallback):
     def _wanted(self) -> list[str]:
         """The signals from replay that the trigger asks for; what this model cannot show it is refused."""
         words, wanted = f"trigger {type(self.trigger).__name__}", wanted_signals(self.trigger)
-        found = [name for name in OF_REPLAY if name in wanted]
+        found = [name for name in OTHER_SIGNALS if name in wanted]
         if found and not self.networks.has_targets:
             raise ValueError(
                 f"{words} asks for {', '.join(found)}, which need replay and a critic of actions; "
@@ -222,7 +223,7 @@ class RuntimeHeads(BaseCallback):
         memory, step = self.memory, self.memory.step
         if self.model._n_updates == memory.updates:  # noqa: SLF001  # it has no other name
             # Shares would be those of the latest check, and a new head would be silent still.
-            decision = Decision("noop", "nothing was learned since the latest check that measured")
+            decision = Decision("noop", "nothing was learned since the latest check that asked")
             found = Check(step, decision, None, None, memory.heads_state.mask, more={})
         elif self._signals and self._replay() is None:
             decision = Decision("noop", "replay is empty")  # a model that was loaded without it
@@ -232,6 +233,7 @@ class RuntimeHeads(BaseCallback):
             reward = memory.reward_sum / memory.reward_steps
             run = Watched(self.trigger, memory.heads_state, memory.losses, returns, reward)
             found, memory.heads_state = check_run(step, run, self._measure, self._weigh, self._act)
+            memory.updates = self.model._n_updates  # noqa: SLF001
             memory.returns, memory.reward_sum, memory.reward_steps = [], 0.0, 0
         memory.checks.append(found)
         with self.events.open("a") as file:

@@ -14,7 +14,7 @@ from incrt.heads.encoders import Encoded, head_features
 from incrt.heads.growth import check_event
 from incrt.heads.layers import Norm
 
-_RIDGE, _TINY = 1e-4, 1e-30
+_RIDGE, _TINY = 1e-3, 1e-30
 """Of the fit by which heads make up for one; those of :mod:`incrt.heads.attention`, a test keeps the results equal."""
 
 

@@ -16,9 +16,6 @@ from incrt.heads.attention import Attention, Heads, attend, contributions, read_
 from incrt.sb3.extractor import VarHeadExtractor
 from incrt.sb3.networks import Networks
 
-OF_REPLAY = ("residual", "spread", "worth", "removal_jumps", "importance", "gradients", "potential", "expansion")
-"""The signals that are measured here, by name."""
-
 _DAMPING, _TINY = 1e-3, float(np.finfo(np.float32).tiny)
 """Those of :mod:`incrt.engine.signals`."""
 

@@ -5,8 +5,8 @@ came with the largest key of channel i within the last W steps; the reward is mi
 happens does not depend on what was done, so all that is to be learned is what to attend to.
 
 One head compares one key: with D heads every channel has its own, with fewer some channels have none. That D are needed
-and enough is shown by a study (docs/heads.md), not assumed. "The Effect of Attention Head Count" (arXiv 2510.06662) has
-the theory: from D heads on the parameters that are needed do not depend on the length of the window.
+and enough is for a study to show (docs/capacity.md). "The Effect of Attention Head Count" (arXiv 2510.06662) has the
+theory: from D heads on the parameters that are needed do not depend on the length of the window.
 """
 
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ it remembers between two checks is its state, which JSON holds in checkpoints. :
 | clock | every ``grace`` steps | never |
 | potential | where a silent head would have a large gradient (GradMax) | a head with small gradients (GraMa) |
 | expansion | where a silent head promises to lower the loss (SENN) | a head with small gradients (GraMa) |
-| importance | every ``grace`` steps | a head with little importance by gradient (Michel et al.) |
+| importance | ``grace`` steps after the latest event | a head with little importance by gradient (Michel et al.) |
 | earned | where the critic leaves much unexplained and has stopped improving | a head that the others can make up for |
 """
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from incrt.config import TRIGGERS, HeadsConfig
+from incrt.config.rules import NON_NEGATIVE
 
 DEFAULT_SIGNALS = ("rank", "shares")
 """What a trigger is shown that does not say what it wants."""
@@ -30,6 +31,8 @@ class Signals:
     """What learning measured since the last check, by name; empty before anything was learned."""
     returns: float | None = None
     """Mean return of the episodes that ended since the last check, None where none did."""
+    may_prune: bool = True
+    """False where the trigger is asked again, since the prune that it wanted would break its promise."""
     reward: float | None = None
     """Mean reward of the steps since the last check."""
     residual: float | None = None
@@ -101,6 +104,8 @@ def make_trigger(config: HeadsConfig) -> Trigger:
     found: Trigger = TRIGGERS[chosen](config) if is_name else TRIGGERS.find("trigger", chosen)
     known = (*DEFAULT_SIGNALS, *OTHER_SIGNALS)
     wanted = getattr(found, "signals", DEFAULT_SIGNALS)
+    if hasattr(found, "max_jump"):
+        NON_NEGATIVE(f"max_jump of trigger {type(found).__name__}", found.max_jump)
     if isinstance(wanted, str) or not set(wanted) <= set(known):
         raise ValueError(f"trigger {type(found).__name__}: signals must be among {', '.join(known)}; got {wanted!r}")
     return found

@@ -76,7 +76,8 @@ class EarnedTrigger:
 
     def _decide(self, memory: Memory, signals: Signals) -> tuple[Decision, Memory]:
         if len(memory.left) < 2 * _LEVEL:
-            return Decision("noop", f"{memory.left[-1]:.3f} left, too few checks since the latest growth"), memory
+            seen = f"check {len(memory.left)} of {2 * _LEVEL} since the start or the latest growth"
+            return Decision("noop", f"{memory.left[-1]:.3f} left now; {seen}"), memory
         before, now = fmean(memory.left[:_LEVEL]), fmean(memory.left[-_LEVEL:])
         if now <= self.config.enough:
             return self._prune(f"{now:.3f} left <= {self.config.enough:g}", memory, signals)
@@ -108,7 +109,9 @@ class EarnedTrigger:
         words += (
             f"; without head {critic} {least:.4f} more, without head {actor} of the actor a jump of {jumps[actor]:.4f}"
         )
-        if least > self.config.worth or jumps[actor] > self.max_jump:
+        # Written so that NaN prunes nothing.
+        can_go = least <= self.config.worth and jumps[actor] <= self.max_jump
+        if not (can_go and signals.may_prune):
             return Decision("noop", words), memory
         after = replace(memory, last_event=signals.step, has_pruned=True)
         return Decision("prune", words, head=critic, actor_head=actor), after

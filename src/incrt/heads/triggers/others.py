@@ -72,7 +72,8 @@ class ConfirmedTrigger(ABC):
         prune = [count + 1 if i in weak else 0 for i, count in enumerate(state["prune"])]
         if grow >= config.delta_grow:
             return Decision("grow", words), {"last_event": step, "grow": 0, "prune": prune}
-        if confirmed := [i for i, count in enumerate(prune) if count >= config.delta_prune]:
+        confirmed = [i for i, count in enumerate(prune) if count >= config.delta_prune]
+        if confirmed and signals.may_prune:
             head = min(confirmed, key=lambda i: size[i])
             reason = f"head {head} has {size[head]:.3g} < {self.least(signals.k):.3g}"
             after = {"last_event": step, "grow": grow, "prune": [0 if i == head else n for i, n in enumerate(prune)]}

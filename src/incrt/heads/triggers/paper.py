@@ -45,7 +45,7 @@ class PaperTrigger:
             after = dataclasses.replace(counts, grow_count=0, last_event=step)
             return Decision("grow", reason, mask.index(False)), dataclasses.asdict(after)
         confirmed = [i for i, count in enumerate(counts.prune_counts) if count >= config.delta_prune]
-        if confirmed:
+        if confirmed and signals.may_prune:
             head = min(confirmed, key=lambda i: shares[i])
             reason = f"{self._prune_words(shares, signals.k, head)} for {counts.prune_counts[head]} checks"
             left = tuple(0 if i == head else count for i, count in enumerate(counts.prune_counts))
