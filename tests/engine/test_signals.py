@@ -35,7 +35,7 @@ ACTIVE = (0, 2)
 MASK = np.isin(np.arange(K_MAX), ACTIVE)
 NAMES = ("expansion", "gradients", "importance", "potential", "removal_jumps", "residual", "spread", "worth")
 KEY = jax.random.key(5)
-RIDGE, DAMPING = 1e-4, 1e-3
+RIDGE, DAMPING = 1e-3, 1e-3
 Floats = npt.NDArray[np.float64]
 
 
