@@ -1,6 +1,5 @@
 """A learned policy as a controller of the task, beside those of :mod:`incrt.controllers.classical`."""
 
-import dataclasses
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +56,7 @@ def save(path: Path, policy: LearnedPolicy) -> None:
     """Write a policy: its tensors, and in the header what encoder they belong to."""
     encoder = policy.encoder
     header = {
-        "encoder": dataclasses.asdict(encoder.config),
+        "encoder": encoder.config.to_json(),
         "window": encoder.window,
         "observation_dim": encoder.observation_dim,
         "hidden": [int(layer.b.shape[0]) for layer in policy.actor.hidden],
