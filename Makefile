@@ -26,6 +26,7 @@ bench: $(VENV)/test-installed
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python benchmarks/bench_plant.py
 	$(BIN)/python benchmarks/bench_checks.py
+	$(BIN)/python benchmarks/trigger_cost.py
 	$(BIN)/python benchmarks/encoders.py
 	$(BIN)/python benchmarks/heads_evidence.py
 	$(BIN)/python benchmarks/kill_resume.py

@@ -34,8 +34,7 @@ _BLAS_LIMITED = threading.Lock()
 
 _ONE_CHECK = threading.Lock()
 """On two cores two checks once waited for each other for ever: each for a thread of XLA's CPU client that the other one
-kept, in LAPACK. Their programs call no LAPACK any more (a test looks); that they take turns is a second safeguard, and
-costs nothing where each has its own core for most of the time."""
+kept, in LAPACK. Their programs call no LAPACK any more (a test looks); that they take turns is a second safeguard."""
 
 
 class Stack:
